@@ -1,0 +1,83 @@
+"""The doors. Commands are loaded when they are called; this is the only place that prints an error and exits."""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from commbench import __version__
+from commbench.errors import CommbenchError
+
+
+class SaidError(CommbenchError):
+    """An error that has been shown already, or is another rank's to show: only its exit code is left."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(f"exit code {exit_code}")
+        self.exit_code = exit_code
+
+
+COMMANDS = {
+    "sweep": "measure collectives over sizes and groups",
+    "report": "print the table of stored runs again, and remake their plots",
+}
+
+
+class LazyGroup(click.Group):
+    """Finds a command in the module of its name, so that `--help` loads none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"commbench.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__, prog_name="commbench")
+def cli() -> None:
+    """Measure collective communication, and say how far from theory it is.
+
+    \b
+    commbench sweep                                   the four main collectives on this machine
+    torchrun --nproc-per-node 8 -m commbench sweep    the same, as the launcher's ranks
+    commbench report results/RUN                      its table and plots again
+
+    Exit codes: 0 fine; 1 wrong data; 2 usage; 3 could not measure or read; 124 a hang was ended; 130 Ctrl-C.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit."""
+    try:
+        cli.main(
+            args=None if arguments is None else list(arguments), prog_name="commbench", standalone_mode=False
+        )
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except SaidError as error:
+        sys.exit(error.exit_code)
+    except CommbenchError as error:
+        show_message(str(error))
+        sys.exit(error.exit_code)
+    except BrokenPipeError:  # `commbench report | head`: the reader has seen enough
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def show_message(message: str) -> None:
+    """One line on stderr, with the program's name."""
+    click.echo(f"commbench: {message}", err=True)

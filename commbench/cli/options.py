@@ -1,0 +1,54 @@
+"""Options that several commands share, and the way from a text of the command line to a value."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from commbench.errors import CommbenchError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Parsed(click.ParamType):
+    """A value that a function of ours reads; its error becomes click's, with the option's name."""
+
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._parse(value)
+        except CommbenchError as error:
+            self.fail(str(error), param, ctx)
+
+
+def output_options(command: Command) -> Command:
+    """`--format` and `-o`: what a command writes, and where."""
+    from commbench.report.formats import FORMATS
+
+    command = click.option(
+        "--format", "format_name", type=click.Choice(list(FORMATS)), default="table", show_default=True,
+        help="Form of the result.",
+    )(command)  # fmt: skip
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Write the result to FILE, not to stdout.",
+    )(command)
+
+
+def write_output(text: str, output: Path | None) -> None:
+    """Write `text` to `output`, or to stdout. Raises CommbenchError if the file cannot be written."""
+    if output is None or str(output) == "-":
+        click.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CommbenchError(f"cannot write {output}: {error.strerror}.") from error

@@ -1,0 +1,328 @@
+"""`commbench sweep`: measure. Started alone it starts local workers; started by a launcher it is one of its ranks."""
+
+import os
+import socket
+import sys
+import time
+from datetime import UTC, datetime
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from commbench.cli import SaidError, show_message
+from commbench.cli.options import Parsed, output_options, write_output
+from commbench.cli.progress import make_progress
+from commbench.engines import check_engine
+from commbench.errors import CommbenchError, InterruptedRunError, RendezvousError, TransportError, UsageError
+from commbench.plan.collectives import parse_collectives
+from commbench.plan.dtypes import find_dtype, find_redop
+from commbench.plan.groups import LAYOUTS, check_layout
+from commbench.plan.sizes import parse_sizes
+from commbench.units import parse_fraction, parse_seconds
+
+if TYPE_CHECKING:
+    from commbench.launch.environment import RankPlace
+    from commbench.measure.worker import Finished, SweepRequest
+
+DEFAULT_GLOO_RANKS = 2
+DEFAULT_FAKE_RANKS = 8
+
+
+def _names(find: Any) -> Any:
+    return lambda text: tuple(
+        dict.fromkeys(getattr(find(word.strip()), "name", word.strip()) for word in text.split(","))
+    )
+
+
+def _layout(text: str) -> str:
+    check_layout(text)
+    return text
+
+
+_LAYOUT_HELP = "How the world is cut into groups; may be given again. " + "; ".join(
+    f"{layout.name}{':' + layout.argument if layout.argument else ''} ({layout.summary})"
+    for layout in LAYOUTS.values()
+)
+
+
+@click.command(short_help="measure collectives over sizes and groups")
+@click.option(
+    "--collectives",
+    type=Parsed("names", parse_collectives),
+    default="main",
+    show_default=True,
+    help="Comma-separated names, `main` (the first four) or `all`.",
+)
+@click.option(
+    "--sizes",
+    type=Parsed("sizes", parse_sizes),
+    default="1K:64M:x4",
+    show_default=True,
+    help="64K, 1K:64M:x4, 1K:64K:+4K, or a list of these; K, M, G are binary.",
+)
+@click.option(
+    "--layout",
+    "layouts",
+    type=Parsed("layout", _layout),
+    multiple=True,
+    default=["world"],
+    show_default="world",
+    help=_LAYOUT_HELP + ".",
+)
+@click.option(
+    "--concurrency",
+    "concurrencies",
+    type=click.Choice(["together", "alone"]),
+    multiple=True,
+    default=["together"],
+    show_default="together",
+    help="All groups of a layout at once, as training does, or one at a time; give both for both.",
+)
+@click.option(
+    "--ranks", type=click.IntRange(min=1), help="Local workers. Default: one per visible GPU, else 2."
+)
+@click.option("--engine", default="torch", show_default=True, help="torch, cupy or fake (ranks on paper).")
+@click.option(
+    "--backend", help="torch's backend: gloo, nccl, … Default: nccl where there is a GPU, else gloo."
+)
+@click.option(
+    "--dtype",
+    "dtypes",
+    type=Parsed("names", _names(find_dtype)),
+    default="float32",
+    show_default=True,
+    help="Element types, comma-separated.",
+)
+@click.option(
+    "--redop",
+    "redops",
+    type=Parsed("names", _names(find_redop)),
+    default="sum",
+    show_default=True,
+    help="Reduction operators, comma-separated: sum, prod, min, max, avg.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["throughput", "latency"]),
+    default="throughput",
+    show_default=True,
+    help="Calls back to back between two clock readings, or one call after a barrier.",
+)
+@click.option(
+    "--precision",
+    type=Parsed("fraction", parse_fraction),
+    default="5%",
+    show_default=True,
+    help="Measure a case until the 95 % interval of its median is this narrow.",
+)
+@click.option(
+    "--budget",
+    type=Parsed("seconds", parse_seconds),
+    default="30s",
+    show_default=True,
+    help="Measuring time for all cases together.",
+)
+@click.option("--in-place", is_flag=True, help="In place, wherever that is defined.")
+@click.option(
+    "--verify/--no-verify", default=True, show_default=True, help="Check every element once, before timing."
+)
+@click.option(
+    "--bind",
+    type=click.Choice(["auto", "none"]),
+    default="auto",
+    show_default=True,
+    help="Bind each rank's calling thread to a CPU; a launcher's binding is kept.",
+)
+@click.option(
+    "--timeout",
+    type=Parsed("seconds", parse_seconds),
+    default="300s",
+    show_default=True,
+    help="End the run (exit 124) when one case makes no progress for so long.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Of the order of cases, and of the fake engine.",
+)
+@click.option(
+    "--fake",
+    default="",
+    metavar="SPEC",
+    help="The fake engine's machine, like ranks-per-node=4,net=10us:25GB/s,noise=2%,slow-rank=3:2.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Directory of the run. Default: results/<utc>-<host>-<engine>-<ranks>.",
+)
+@click.option(
+    "--plots/--no-plots", default=True, show_default=True, help="Draw plots into the run's directory."
+)
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no notes on stderr, errors only.")
+@output_options
+def sweep(**options: Any) -> None:
+    """Measure collectives over sizes, on the groups of one or more layouts, and keep the run.
+
+    \b
+    commbench sweep
+    commbench sweep --collectives all_reduce --sizes 1M:1G:x2 --budget 2m
+    commbench sweep --layout world --layout node --concurrency alone --concurrency together
+    commbench sweep --mode latency --sizes 8,1K --redop sum,max --dtype bfloat16,int32
+    commbench sweep --engine fake --ranks 4096 --layout world --layout node
+    torchrun --nnodes 2 --nproc-per-node 8 … -m commbench sweep
+    srun -N4 commbench sweep
+
+    Exit codes: 0 fine; 1 wrong data; 2 usage; 3 could not measure; 124 a hang was ended; 130 Ctrl-C.
+    """
+    from commbench.launch.environment import find_place
+
+    check_engine(options["engine"])
+    fake = options["engine"] == "fake"
+    place = None if fake else find_place(os.environ)
+    _check_options(options, place)
+    ranks = options["ranks"] or DEFAULT_FAKE_RANKS if fake else _world_size(options, place)
+    directory = options["out"] or _default_directory(options["engine"], ranks)
+    if place is None or place.rank == 0:
+        from commbench.results.store import check_new_directory
+
+        check_new_directory(directory)
+    request = _request(options, ranks, directory)
+    try:
+        verdict = _measure(request, place, ranks, options["quiet"])
+    except InterruptedRunError as interrupted:  # the workers were told too, and have kept what they had
+        verdict = interrupted
+    if place is None or place.rank == 0:
+        _present(directory, options)
+    if verdict is not None:
+        raise verdict if place is None or place.rank == 0 else SaidError(verdict.exit_code)
+
+
+def _check_options(options: dict[str, Any], place: "RankPlace | None") -> None:
+    if options["fake"] and options["engine"] != "fake":
+        raise UsageError("--fake describes the fake engine's machine: add --engine fake.")
+    if place is not None and options["ranks"] not in (None, place.world_size):
+        raise UsageError(
+            f"--ranks {options['ranks']} is for local workers, but {place.launcher} has started {place.world_size} ranks: "
+            "leave --ranks away, or unset the launcher's variables."
+        )
+
+
+def _world_size(options: dict[str, Any], place: "RankPlace | None") -> int:
+    """The ranks of the world; for local workers one per GPU that the backend can use."""
+    if place is not None:
+        return place.world_size
+    from commbench.engines.torch_dist import check_backend, default_backend, visible_gpus
+
+    backend = options["backend"] or default_backend()
+    check_backend(backend)
+    if backend != "nccl":
+        return options["ranks"] or DEFAULT_GLOO_RANKS
+    if (options["ranks"] or 1) > visible_gpus():
+        raise UsageError(
+            f"--ranks {options['ranks']} is more than the {visible_gpus()} visible GPUs: nccl takes one rank a GPU."
+        )
+    return options["ranks"] or visible_gpus()
+
+
+def _request(options: dict[str, Any], ranks: int, directory: Path) -> "SweepRequest":
+    from commbench.measure.sampling import SamplingRules
+    from commbench.measure.worker import SweepRequest
+    from commbench.plan.plan import PlanRequest
+
+    return SweepRequest(
+        plan=PlanRequest(
+            collectives=options["collectives"],
+            sizes_nbytes=options["sizes"],
+            layouts=tuple(dict.fromkeys(options["layouts"])),
+            dtypes=options["dtypes"],
+            redops=options["redops"],
+            concurrencies=tuple(dict.fromkeys(options["concurrencies"])),
+            mode=options["mode"],
+            in_place=options["in_place"],
+            seed=options["seed"],
+        ),
+        rules=SamplingRules(
+            precision=options["precision"], budget_seconds=options["budget"], mode=options["mode"]
+        ),
+        directory=directory,
+        engine=options["engine"],
+        backend=options["backend"],
+        verify=options["verify"],
+        bind=options["bind"],
+        timeout_seconds=options["timeout"],
+        command=("commbench", *sys.argv[1:]),
+        fake=options["fake"],
+        fake_ranks=ranks,
+    )
+
+
+def _measure(
+    request: "SweepRequest", place: "RankPlace | None", ranks: int, quiet: bool
+) -> CommbenchError | None:
+    """Run as the rank that a launcher made of this process, as all ranks on paper, or start local workers."""
+    if place is not None or request.engine == "fake":
+        return _run_rank(request, place, None, quiet).verdict
+    from commbench.launch.local import WorkerExitError, run_local_workers
+
+    try:
+        finished: Finished = run_local_workers(ranks, _local_worker, request, os.getpid(), quiet)
+    except WorkerExitError as ended:
+        raise SaidError(ended.exit_code) from ended
+    return finished.verdict
+
+
+def _local_worker(request: "SweepRequest", parent_pid: int, quiet: bool) -> "Finished":
+    from commbench.launch.environment import find_place
+
+    try:
+        return _run_rank(request, find_place(os.environ), parent_pid, quiet)
+    except SaidError as error:
+        sys.exit(error.exit_code)
+
+
+def _run_rank(
+    request: "SweepRequest", place: "RankPlace | None", parent_pid: int | None, quiet: bool
+) -> "Finished":
+    """`run_rank`, with an error said by the one rank that should: rank 0, or all where rank 0 may not be there."""
+    from commbench.measure.worker import Talk, run_rank
+
+    def progress(cases: int, budget_seconds: float) -> Any:
+        return make_progress(cases, budget_seconds, quiet)
+
+    try:
+        return run_rank(request, place, parent_pid, Talk(progress, show_message))
+    except CommbenchError as error:
+        if place is None or place.rank == 0 or isinstance(error, RendezvousError):
+            show_message(str(error))
+        if parent_pid is not None and isinstance(error, TransportError):
+            time.sleep(1.0)  # the launcher shall see the rank that died before it sees this one leave
+        raise SaidError(error.exit_code) from error
+
+
+def _present(directory: Path, options: dict[str, Any]) -> None:
+    """The result on stdout, the plots beside the run."""
+    from commbench.report.formats import FORMATS
+    from commbench.results.store import RUN_FILE, load_run
+
+    if not (directory / RUN_FILE).exists():  # interrupted before the first case
+        return
+    run = load_run(directory)
+    write_output(FORMATS[options["format_name"]](run), options["output"])
+    if options["plots"]:
+        from commbench.cli.plots import write_plots
+
+        write_plots(run, quiet=True)
+    if not options["quiet"]:
+        click.echo(f"run kept in {directory}", err=True)
+
+
+def _default_directory(engine: str, ranks: int) -> Path:
+    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    wanted = Path("results") / f"{now}-{socket.gethostname()}-{engine}-{ranks}"
+    taken = (wanted.with_name(f"{wanted.name}.{number}") for number in count(2))
+    return next(path for path in chain([wanted], taken) if not path.exists())

@@ -1,0 +1,144 @@
+"""What an engine is: the protocol between the measuring loop and whatever moves the bytes.
+
+An engine speaks for one or more ranks of the world: a real one for the rank of its process, the fake one for all.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commbench.plan.groups import Group, World
+from commbench.plan.plan import Case
+
+Seconds = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Elapsed:
+    """What a stopwatch read: seconds of the batch, and the CPU's seconds to enqueue it where that is another thing."""
+
+    seconds: float
+    enqueue_seconds: float | None = None
+
+
+class Stopwatch(Protocol):
+    """The clock round a batch. On a GPU its readings are events on the stream, elsewhere the CPU's clock."""
+
+    @property
+    def resolution_seconds(self) -> float: ...
+
+    def start(self) -> None: ...
+
+    def stop(self) -> Elapsed:
+        """Wait until what was called since `start` is done, and say how long it took."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One case made ready for one rank's group.
+
+    `run` calls the collective once, without waiting for a GPU. `send` and `receive` are the engine's own buffers of
+    the rank with index `me` in the group, None where it has none; in place they overlap.
+    """
+
+    group: Group
+    me: int
+    run: Callable[[], object]
+    send: Any
+    receive: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What a group must cross: its link class and, where it can be read, the nominal rate of one rank's link.
+
+    `alpha_step_seconds` is known on paper only (the fake engine).
+    """
+
+    link_class: str
+    bytes_per_second: float | None = None
+    alpha_step_seconds: float | None = None
+
+
+class BufferAccess(Protocol):
+    """Reads and writes an engine's buffers as numpy arrays."""
+
+    def write(self, buffer: Any, start: int, values: NDArray[Any]) -> None:
+        """Put `values` (whole numbers that the dtype holds exactly) into `buffer` from element `start`."""
+        ...
+
+    def read(self, buffer: Any, start: int, stop: int) -> NDArray[Any]:
+        """Elements `start` to `stop` of `buffer`, as numbers that numpy compares exactly."""
+        ...
+
+
+class Engine(Protocol):
+    """Moves bytes among the ranks of a world, and reads the clock."""
+
+    name: str
+    backend: str
+    world: World
+    ranks: Sequence[int]  # those that this process speaks for
+    data: BufferAccess | None  # None: nothing is moved, so nothing can be verified
+    one_buffer: frozenset[str]  # collectives that the library offers in place only
+    pci_address: str | None  # of the GPU that this process drives
+    transport_errors: tuple[type[Exception], ...]  # what a call raises when a peer or a link is gone
+
+    @property
+    def stopwatch(self) -> Stopwatch: ...
+
+    def now_seconds(self) -> float:
+        """A clock that only grows, for budgets; virtual on the fake engine."""
+        ...
+
+    def unsupported(self, case: Case) -> str | None:
+        """Why this engine cannot run `case`, in a few words; None if it can."""
+        ...
+
+    def link(self, group: Group) -> Link:
+        """The slowest kind of link that `group` must cross."""
+        ...
+
+    def available_nbytes(self) -> int:
+        """Bytes that this process may still allocate for buffers, its neighbours on the node counted as its equals."""
+        ...
+
+    def needed_nbytes(self, case: Case) -> int:
+        """Bytes that `case` takes on one rank: its buffers and the library's own copies."""
+        ...
+
+    def buffer_nbytes(self, case: Case) -> tuple[int, int]:
+        """Bytes of the send and of the receive buffer that `case` takes on one rank."""
+        ...
+
+    def allocate(self, send_nbytes: int, receive_nbytes: int) -> None:
+        """Make the two buffers that all cases share."""
+        ...
+
+    def create_group(self, group: Group) -> None:
+        """Connect the members of `group`. Called by its members only, in the same order on all of them."""
+        ...
+
+    def prepare(self, case: Case, group: Group, me: int) -> Call:
+        """Bind `case` to the buffers and to `group`, for the rank with index `me` in it."""
+        ...
+
+    def barrier(self, group: Group | None = None) -> None:
+        """Wait until all ranks of `group`, or of the world, are here and their devices are idle."""
+        ...
+
+    def max_reduce(self, values: Seconds) -> Seconds:
+        """The maximum over all ranks of the world, element by element, on every rank."""
+        ...
+
+    def gather_texts(self, text: str) -> list[str]:
+        """The texts of all processes in the order of their ranks, on every process."""
+        ...
+
+    def close(self) -> None:
+        """Let go of groups and buffers."""
+        ...

@@ -1,0 +1,123 @@
+"""The fake engine: every rank of a world on paper, on a virtual clock, in one process.
+
+A collective on N ranks costs steps(N) * alpha_step + factor(N) * S / rate seconds of virtual time, with the alpha and
+the rate of the link class that its group must cross, times the seeded noise and the slow ranks and links asked for.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from commbench.engines.base import Call, Elapsed, Link, Seconds
+from commbench.engines.fake_machine import FakeMachine, parse_fake_machine
+from commbench.plan.groups import Group, World
+from commbench.plan.plan import Case
+
+
+class VirtualClock:
+    """Seconds that pass only when a collective says so."""
+
+    resolution_seconds = 0.0
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._started = 0.0
+
+    def start(self) -> None:
+        self._started = self.seconds
+
+    def stop(self) -> Elapsed:
+        return Elapsed(self.seconds - self._started)
+
+
+@dataclass
+class FakeEngine:
+    """All ranks of `world` on the virtual clock of `machine`."""
+
+    world: World
+    machine: FakeMachine
+    seed: int = 0
+    name = "fake"
+    backend = "fake"
+    data = None
+    pci_address = None
+    transport_errors: tuple[type[Exception], ...] = ()
+    one_buffer: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.ranks: Sequence[int] = range(self.world.size)
+        self.clock = VirtualClock()
+        self._random = np.random.default_rng(self.seed)
+
+    @property
+    def stopwatch(self) -> VirtualClock:
+        return self.clock
+
+    def now_seconds(self) -> float:
+        return self.clock.seconds
+
+    def unsupported(self, case: Case) -> str | None:
+        return None
+
+    def link(self, group: Group) -> Link:
+        line = self.machine.line(self._link_class(group), nbytes=0)
+        return Link(line.link_class, line.bytes_per_second, line.alpha_step_seconds)
+
+    def available_nbytes(self) -> int:
+        return 1 << 62  # paper is patient
+
+    def needed_nbytes(self, case: Case) -> int:
+        return 0
+
+    def buffer_nbytes(self, case: Case) -> tuple[int, int]:
+        return 0, 0
+
+    def allocate(self, send_nbytes: int, receive_nbytes: int) -> None:
+        pass
+
+    def create_group(self, group: Group) -> None:
+        pass
+
+    def prepare(self, case: Case, group: Group, me: int) -> Call:
+        return Call(group, me, self._advance(self.seconds(case, group)), None, None)
+
+    def seconds(self, case: Case, group: Group) -> float:
+        """Virtual seconds of one call of `case` on `group`, without noise."""
+        nbytes = case.nbytes(group)
+        line = self.machine.line(self._link_class(group), nbytes)
+        ideal = max(1, case.spec.steps(group.size)) * line.alpha_step_seconds
+        ideal += (case.spec.bus_factor(group.size) or 0.0) * nbytes / line.bytes_per_second
+        return ideal * self.machine.slowdown(group.ranks)
+
+    def barrier(self, group: Group | None = None) -> None:
+        pass
+
+    def max_reduce(self, values: Seconds) -> Seconds:
+        return values
+
+    def gather_texts(self, text: str) -> list[str]:
+        return [text]
+
+    def close(self) -> None:
+        pass
+
+    def _link_class(self, group: Group) -> str:
+        return "net" if self.world.nodes_of(group.ranks) > 1 else "nvlink"
+
+    def _advance(self, seconds: float) -> Callable[[], None]:
+        clock, noise = self.clock, self.machine.noise
+
+        def exact() -> None:
+            clock.seconds += seconds
+
+        def noisy() -> None:
+            clock.seconds += seconds * float(np.exp(noise * abs(self._random.standard_t(3))))
+
+        return noisy if noise else exact
+
+
+def open_engine(*, ranks: int, spec: str, seed: int) -> FakeEngine:
+    """A fake world of `ranks` ranks on the machine that `spec` describes. Raises UsageError for a spec it cannot read."""
+    machine = parse_fake_machine(spec)
+    return FakeEngine(World.uniform(ranks, machine.ranks_per_node), machine, seed)

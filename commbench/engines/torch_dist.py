@@ -1,0 +1,357 @@
+"""torch.distributed as an engine: gloo on CPUs, nccl on GPUs, and whatever other backend torch offers.
+
+Barriers, maxima and texts travel over a gloo group of their own, so that nothing of ours touches the measured path.
+CUDA code here has not yet run on a GPU.
+"""
+
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import numpy as np
+import psutil
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+
+from commbench.engines.base import Call, Elapsed, Link, Seconds
+from commbench.errors import RendezvousError, UsageError
+from commbench.machine.host import memory_limit_nbytes, node_identity
+from commbench.plan.collectives import ROOT, Blocks, Placement
+from commbench.plan.dtypes import DTYPES
+from commbench.plan.groups import Group, World
+from commbench.plan.plan import Case
+
+# torch renames the flat calls; the old names warn where the new ones exist.
+_all_gather: Callable[..., Any] = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+_reduce_scatter: Callable[..., Any] = (
+    getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
+)
+
+_OPS = {
+    "sum": dist.ReduceOp.SUM,
+    "prod": dist.ReduceOp.PRODUCT,
+    "min": dist.ReduceOp.MIN,
+    "max": dist.ReduceOp.MAX,
+    "avg": dist.ReduceOp.AVG,
+}
+_NUMPY = {name: np.dtype("float32" if name == "bfloat16" else name) for name in DTYPES}
+
+# Copies of S that gloo makes beside our buffers, measured by scripts/bench_memory on 2 and 4 ranks.
+_GLOO_COPIES = {"all_reduce": 1, "reduce": 1, "reduce_scatter": 2, "all_gather": 1, "gather": 1, "scatter": 1}
+
+
+class CpuStopwatch:
+    """The CPU's clock: calls on the CPU block, so there is nothing to wait for."""
+
+    resolution_seconds = time.get_clock_info("perf_counter").resolution
+
+    def __init__(self) -> None:
+        self._started = 0
+
+    def start(self) -> None:
+        self._started = time.perf_counter_ns()
+
+    def stop(self) -> Elapsed:
+        return Elapsed((time.perf_counter_ns() - self._started) * 1e-9)
+
+
+class CudaStopwatch:
+    """Events on the current stream; the CPU's time to enqueue is kept beside."""
+
+    resolution_seconds = 0.5e-6  # CUDA documents about half a microsecond for cudaEventElapsedTime
+
+    def __init__(self) -> None:
+        self._first = torch.cuda.Event(enable_timing=True)
+        self._last = torch.cuda.Event(enable_timing=True)
+        self._started = 0
+
+    def start(self) -> None:
+        self._started = time.perf_counter_ns()
+        self._first.record()
+
+    def stop(self) -> Elapsed:
+        enqueue_seconds = (time.perf_counter_ns() - self._started) * 1e-9
+        self._last.record()
+        self._last.synchronize()
+        return Elapsed(self._first.elapsed_time(self._last) * 1e-3, enqueue_seconds)
+
+
+class TorchBuffers:
+    """Reads and writes tensors as numpy arrays. bfloat16 travels as float32, which holds it exactly."""
+
+    def write(self, buffer: torch.Tensor, start: int, values: NDArray[Any]) -> None:
+        buffer[start : start + len(values)].copy_(torch.from_numpy(values))
+
+    def read(self, buffer: torch.Tensor, start: int, stop: int) -> NDArray[Any]:
+        part = buffer[start:stop].cpu()
+        array: NDArray[Any] = (part.float() if part.dtype is torch.bfloat16 else part).numpy()
+        return array
+
+
+class TorchEngine:
+    """One rank of a world that torch.distributed has joined."""
+
+    name = "torch"
+    # torch reduces and broadcasts in the caller's tensor; there is no second buffer to choose.
+    one_buffer = frozenset({"all_reduce", "reduce", "broadcast"})
+    transport_errors: tuple[type[Exception], ...] = (RuntimeError,)
+
+    def __init__(
+        self, rank: int, backend: str, world: World, device: torch.device, timeout_seconds: float
+    ) -> None:
+        self.ranks: Sequence[int] = (rank,)
+        self.backend = backend
+        self.world = world
+        self.data = TorchBuffers()
+        self._device = device
+        self._timeout = timedelta(seconds=timeout_seconds)
+        self._groups: dict[tuple[int, ...], dist.ProcessGroup] = {}
+        self._send = self._receive = torch.empty(0, dtype=torch.uint8)
+        self._refusals: dict[tuple[str, str, str], str | None] = {}
+        self.stopwatch = CudaStopwatch() if device.type == "cuda" else CpuStopwatch()
+
+    @property
+    def pci_address(self) -> str | None:
+        if self._device.type != "cuda":
+            return None
+        facts = torch.cuda.get_device_properties(self._device)
+        if not hasattr(facts, "pci_bus_id"):  # before torch 2.6 or so: not to be seen
+            return None
+        return f"{facts.pci_domain_id:04x}:{facts.pci_bus_id:02x}:{facts.pci_device_id:02x}.0"
+
+    def now_seconds(self) -> float:
+        return time.perf_counter()
+
+    def unsupported(self, case: Case) -> str | None:
+        """Tries the call once on a group of this rank alone: what the backend lacks, it refuses before it sends."""
+        if case.spec.name == "send_recv":
+            return "needs at least 2 ranks" if min(group.size for group in case.groups) < 2 else None
+        key = (case.collective, case.dtype, case.redop)
+        if key not in self._refusals:
+            self._refusals[key] = self._try_alone(case)
+        return self._refusals[key]
+
+    def link(self, group: Group) -> Link:
+        if self.world.nodes_of(group.ranks) > 1:
+            return Link("net")
+        return Link("loopback" if self._device.type == "cpu" else "unknown")
+
+    def available_nbytes(self) -> int:
+        if self._device.type == "cuda":
+            return int(torch.cuda.mem_get_info(self._device)[0])
+        free = min(psutil.virtual_memory().available, memory_limit_nbytes())
+        node = self.world.node_of_rank[self.ranks[0]]
+        return free // self.world.node_of_rank.count(node)
+
+    def needed_nbytes(self, case: Case) -> int:
+        copies = _GLOO_COPIES.get(case.collective, 0) if self.backend == "gloo" else 0
+        return sum(self.buffer_nbytes(case)) + copies * max(case.nbytes(group) for group in case.groups)
+
+    def buffer_nbytes(self, case: Case) -> tuple[int, int]:
+        lengths = [_lengths(case, group) for group in case.groups]
+        itemsize = case.element.itemsize
+        return max(send for send, _ in lengths) * itemsize, max(receive for _, receive in lengths) * itemsize
+
+    def allocate(self, send_nbytes: int, receive_nbytes: int) -> None:
+        self._send = torch.zeros(send_nbytes, dtype=torch.uint8, device=self._device)
+        self._receive = torch.zeros(receive_nbytes, dtype=torch.uint8, device=self._device)
+
+    def create_group(self, group: Group) -> None:
+        if group.ranks not in self._groups:
+            self._groups[group.ranks] = _new_group(group.ranks, self.backend, self._timeout)
+
+    def prepare(self, case: Case, group: Group, me: int) -> Call:
+        send, receive = self._views(case, group, me)
+        run = _bind(case, group, me, send, receive, self._groups[group.ranks])
+        return Call(group, me, run, send, receive)
+
+    def barrier(self, group: Group | None = None) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        dist.barrier(group=self._groups[group.ranks] if group else None)
+
+    def max_reduce(self, values: Seconds) -> Seconds:
+        reduced = torch.from_numpy(values.copy())
+        dist.all_reduce(reduced, dist.ReduceOp.MAX)
+        array: Seconds = reduced.numpy()
+        return array
+
+    def gather_texts(self, text: str) -> list[str]:
+        return _gather_texts(text)
+
+    def close(self) -> None:
+        self._groups.clear()
+        dist.destroy_process_group()
+
+    def _views(self, case: Case, group: Group, me: int) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+        """The send and receive tensors of one call; in place they overlap as the collective's row says."""
+        spec, count = case.spec, case.count(group)
+        dtype = getattr(torch, case.dtype)
+        nbytes = [length * case.element.itemsize for length in _lengths(case, group)]
+        send, receive = self._send[: nbytes[0]].view(dtype), self._receive[: nbytes[1]].view(dtype)
+        if case.in_place:
+            own = slice(me * count, (me + 1) * count)
+            if spec.placement is Placement.SAME_BUFFER:
+                receive = send
+            elif spec.send is Blocks.ONE:
+                send = receive[own]
+            else:
+                receive = send[own]
+        return (
+            send if spec.sends(me) or case.in_place else None,
+            receive if spec.receives(me) or case.in_place else None,
+        )
+
+    def _try_alone(self, case: Case) -> str | None:
+        alone = Group("alone", (self.ranks[0],))
+        self.create_group(alone)
+        send = receive = torch.zeros(1, dtype=getattr(torch, case.dtype), device=self._device)
+        try:
+            _bind(case, alone, ROOT, send, receive.clone(), self._groups[alone.ranks])()
+        except (RuntimeError, ValueError, TypeError, NotImplementedError) as refusal:
+            return str(refusal).strip().splitlines()[0].split(" (Triggered")[0]
+        return None
+
+
+def _lengths(case: Case, group: Group) -> tuple[int, int]:
+    """Elements of the send and of the receive buffer. In place only the larger one is used."""
+    count = case.count(group) if case.spec.send is not Blocks.NONE else 0
+    send, receive = (blocks.count(group.size) * count for blocks in (case.spec.send, case.spec.receive))
+    if not case.in_place:
+        return send, receive
+    return (send, 0) if send >= receive else (0, receive)
+
+
+def _bind(
+    case: Case, group: Group, me: int, send: Any, receive: Any, handle: dist.ProcessGroup
+) -> Callable[[], object]:
+    """The call of torch.distributed, with nothing left to look up."""
+    op = _OPS.get(case.redop)
+    root = group.ranks[ROOT]
+    match case.collective:
+        case "all_reduce":
+            return partial(dist.all_reduce, send, op, group=handle)
+        case "all_gather":
+            return partial(_all_gather, receive, send, group=handle)
+        case "reduce_scatter":
+            return partial(_reduce_scatter, receive, send, op, group=handle)
+        case "all_to_all":
+            return partial(dist.all_to_all_single, receive, send, group=handle)
+        case "broadcast":
+            return partial(dist.broadcast, receive, root, group=handle)
+        case "reduce":
+            return partial(dist.reduce, send, root, op, group=handle)
+        case "gather":
+            blocks = list(receive.chunk(group.size)) if me == ROOT else None
+            return partial(dist.gather, send, blocks, root, group=handle)
+        case "scatter":
+            blocks = list(send.chunk(group.size)) if me == ROOT else None
+            return partial(dist.scatter, receive, blocks, root, group=handle)
+        case "send_recv":
+            return _ring_shift(group, me, send, receive, handle)
+        case "barrier":
+            return partial(dist.barrier, group=handle)
+    raise UsageError(f"engine torch has no call for {case.collective}.")
+
+
+def _ring_shift(
+    group: Group, me: int, send: Any, receive: Any, handle: dist.ProcessGroup
+) -> Callable[[], object]:
+    following, preceding = group.ranks[(me + 1) % group.size], group.ranks[(me - 1) % group.size]
+    shift = [
+        dist.P2POp(dist.isend, send, following, handle),
+        dist.P2POp(dist.irecv, receive, preceding, handle),
+    ]
+
+    def run() -> None:
+        for work in dist.batch_isend_irecv(shift):
+            work.wait()
+
+    return run
+
+
+def _new_group(ranks: Sequence[int], backend: str, timeout: timedelta) -> dist.ProcessGroup:
+    # Only the members meet: thousands of small groups cost the rest of the world nothing.
+    group: dist.ProcessGroup = dist.new_group(
+        list(ranks), timeout=timeout, backend=backend, use_local_synchronization=True
+    )
+    return group
+
+
+def _gather_texts(text: str) -> list[str]:
+    raw = torch.frombuffer(bytearray(text.encode() or b" "), dtype=torch.uint8)
+    lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
+    dist.all_gather(lengths, torch.tensor([len(raw)]))
+    longest = max(int(length) for length in lengths)
+    padded = torch.zeros(longest, dtype=torch.uint8)
+    padded[: len(raw)] = raw
+    rows = [torch.zeros(longest, dtype=torch.uint8) for _ in lengths]
+    dist.all_gather(rows, padded)
+    return [bytes(row[: int(n)].numpy()).decode() for row, n in zip(rows, lengths, strict=True)]
+
+
+def default_backend() -> str:
+    """nccl where torch sees a GPU, else gloo."""
+    return "nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
+
+
+def visible_gpus() -> int:
+    """The number of GPUs that torch sees."""
+    return torch.cuda.device_count()
+
+
+def check_backend(backend: str) -> None:
+    """Raise UsageError if this torch or this machine cannot run `backend`."""
+    if backend == "nccl" and not torch.cuda.is_available():
+        raise UsageError(
+            f"backend nccl needs a GPU, torch {torch.__version__} sees none here: use --backend gloo."
+        )
+    if not dist.is_backend_available(backend):
+        known = [
+            name
+            for name in dist.Backend.backend_list
+            if name != "undefined" and dist.is_backend_available(name)
+        ]
+        raise UsageError(
+            f"torch {torch.__version__} has no backend {backend!r} here: it has {', '.join(known)}."
+        )
+
+
+def open_engine(
+    *, rank: int, size: int, local_rank: int, backend: str | None, timeout_seconds: float
+) -> TorchEngine:
+    """Join the world that MASTER_ADDR and MASTER_PORT name, as `rank` of `size`.
+
+    Raises UsageError for a backend that cannot run here, CommbenchError if the world does not come together.
+    """
+    backend = backend or default_backend()
+    check_backend(backend)
+    device = torch.device("cpu")
+    if backend == "nccl":
+        device = torch.device("cuda", local_rank % visible_gpus())
+        torch.cuda.set_device(device)
+    _join(rank, size, timedelta(seconds=timeout_seconds))
+    nodes: dict[str, int] = {}
+    world = World(tuple(nodes.setdefault(node, len(nodes)) for node in _gather_texts(node_identity())))
+    return TorchEngine(rank, backend, world, device, timeout_seconds)
+
+
+def _join(rank: int, size: int, timeout: timedelta) -> None:
+    place = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
+    try:
+        dist.init_process_group("gloo", init_method="env://", rank=rank, world_size=size, timeout=timeout)
+    except (dist.DistError, RuntimeError, ValueError, socket.gaierror) as error:
+        reason = str(error).strip().splitlines()[0]
+        if "EADDRINUSE" in str(error) or "address already in use" in str(error).lower():
+            raise RendezvousError(
+                f"rank {rank} cannot listen on {place}: the port is in use; set MASTER_PORT to a free one."
+            ) from error
+        raise RendezvousError(
+            f"rank {rank} of {size} did not meet the others at {place} within {timeout.total_seconds():.0f} s: {reason}; "
+            "check that all ranks were started and that the address is reachable from every node."
+        ) from error

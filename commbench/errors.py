@@ -1,0 +1,61 @@
+"""The one error tree. A message is one sentence: what was found, what was expected, what to do.
+
+    CommbenchError          exit 3   could not measure or read
+      UsageError            exit 2   what was asked for cannot be right
+      RendezvousError       exit 3   the ranks did not come together
+      TransportError        exit 3   a collective failed: a peer or its link is gone
+      WrongDataError        exit 1   a collective returned a wrong element
+      StalledError          exit 124 a watchdog ended a hang
+      InterruptedRunError   exit 130 Ctrl-C
+
+Only `commbench.cli` turns an error into an exit code.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class CommbenchError(Exception):
+    """Something could not be measured or read."""
+
+    exit_code = 3
+
+
+class UsageError(CommbenchError):
+    """What was asked for cannot be right."""
+
+    exit_code = 2
+
+
+class RendezvousError(CommbenchError):
+    """The ranks did not come together. Every rank says so: rank 0 may be the one that is missing."""
+
+
+class TransportError(CommbenchError):
+    """A collective failed: a peer is gone, or the way to it."""
+
+
+class WrongDataError(CommbenchError):
+    """A collective returned a wrong element."""
+
+    exit_code = 1
+
+
+class StalledError(CommbenchError):
+    """A watchdog ended a hang."""
+
+    exit_code = 124
+
+
+class InterruptedRunError(CommbenchError):
+    """The user ended the run; what was measured is kept."""
+
+    exit_code = 130
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for a `name` that is not in `known`, with the nearest known one."""
+    names = list(known)
+    near = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return UsageError(f"unknown {kind} {name!r}: {hint}known are {', '.join(names)}.")

@@ -1,0 +1,120 @@
+"""Local workers, through torch's elastic launcher: forked from this process, which has torch loaded already.
+
+The one room outside engines/ that imports torch: the launcher is torch's, the workers need it a moment later.
+"""
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import psutil
+
+from commbench.errors import CommbenchError, InterruptedRunError
+from commbench.launch.environment import LOOPBACK
+
+# Elastic gives a worker 30 s after SIGTERM; one that is stopped never takes it, and the others have nothing to wait for.
+_REAP_AFTER_SECONDS = 3.0
+_OUR_EXIT_CODES = frozenset({1, 2, 3, 124, 130})
+
+
+class WorkerDiedError(CommbenchError):
+    """A worker ended before its time, in a way it could not report itself."""
+
+
+class WorkerExitError(CommbenchError):
+    """A worker ended the run, and has said why; `exit_code` is the one that it left."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(f"a worker ended the run with exit code {exit_code}")
+        self.exit_code = exit_code
+
+
+def run_local_workers(count: int, entry: Callable[..., Any], *args: object) -> Any:
+    """What `entry(*args)` returns on rank 0 of `count` workers on this machine, which meet over loopback.
+
+    Raises WorkerDiedError naming a rank that died, WorkerExitError for one that exited with a code of ours,
+    InterruptedRunError on Ctrl-C. No worker outlives the call.
+    """
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as torchrun: the workers share the cores
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=count,
+        run_id=f"commbench-{uuid4().hex}",
+        rdzv_backend="c10d",
+        rdzv_endpoint=f"{LOOPBACK}:0",
+        local_addr=LOOPBACK,
+        max_restarts=0,
+        monitor_interval=0.1,
+        start_method="fork",
+    )
+    reaper = _Reaper()
+    logging.disable(logging.ERROR)  # elastic logs every exit; what matters is said by us, once
+    try:
+        results: dict[int, Any] = elastic_launch(config, entry)(*args)
+    except ChildFailedError as failed:
+        raise _explain(failed.failures, count) from failed
+    except (SignalException, KeyboardInterrupt) as stopped:
+        raise InterruptedRunError("interrupted.") from stopped
+    finally:
+        reaper.finish()
+        logging.disable(logging.NOTSET)
+    return results[0]
+
+
+def _explain(failures: dict[int, Any], count: int) -> CommbenchError:
+    """The error for the first worker that failed, as torch's launcher saw it."""
+    rank, failure = min(failures.items(), key=lambda item: item[1].timestamp)
+    code = failure.exitcode
+    if code in _OUR_EXIT_CODES and not os.path.exists(failure.error_file):
+        return WorkerExitError(code)
+    if code < 0:
+        how = f"was killed by {signal.Signals(-code).name}"
+        hint = " (out of memory? see dmesg)" if -code == signal.SIGKILL else ""
+    else:
+        how, hint = f"ended with exit code {code}", ""
+    message = f": {failure.message}" if os.path.exists(failure.error_file) else ""
+    return WorkerDiedError(
+        f"rank {rank} of {count} (pid {failure.pid} on this machine) {how}{hint}{message}."
+    )
+
+
+class _Reaper:
+    """A thread that kills the workers that are left a few seconds after one of them died."""
+
+    def __init__(self) -> None:
+        self._finished = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="commbench-reaper", daemon=True)
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Stop watching; what is still there is killed now."""
+        self._finished.set()
+        self._thread.join()
+        _kill(psutil.Process().children(recursive=True))
+
+    def _watch(self) -> None:
+        most = 0
+        while not self._finished.wait(0.5):
+            alive = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+            most = max(most, len(alive))
+            if len(alive) < most:
+                if not self._finished.wait(_REAP_AFTER_SECONDS):
+                    _kill(psutil.Process().children())
+                return
+
+
+def _kill(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            continue

@@ -1,0 +1,98 @@
+"""Takes what a session tells and writes it to the run's directory, a flush a visit; shows progress beside."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from commbench.measure.session import CaseState, Measured, describe
+from commbench.plan.plan import Case
+from commbench.results.schema import Outcome, SampleRow
+from commbench.results.store import RunWriter
+from commbench.results.summary import summarize_group
+
+
+class Progress(Protocol):
+    """Shows how far a run is. Called between visits."""
+
+    def update(self, closed: int, seconds: float, latest: str) -> None:
+        """`closed` cases are done, `seconds` of measuring have passed, `latest` was measured last."""
+        ...
+
+    def finish(self) -> None:
+        """Leave the terminal as it was."""
+        ...
+
+
+class Recorder:
+    """The observer of rank 0."""
+
+    def __init__(self, writer: RunWriter, progress: Progress) -> None:
+        self.directory: Path = writer.directory
+        self._writer = writer
+        self._progress = progress
+        self._cases = {case.index: case for case in writer.record.cases}
+        self._closed = 0
+        self._seconds = 0.0
+
+    def sampled(self, case: Case, measured: Sequence[Measured], seconds: float) -> None:
+        self._seconds = seconds
+        positions = self._cases[case.index].groups
+        self._writer.add_samples(
+            row for batches in measured for row in _sample_rows(case.index, positions, batches)
+        )
+        self._progress.update(self._closed, seconds, describe(case))
+
+    def closed(self, state: CaseState) -> None:
+        self._closed += 1
+        record, run = self._cases[state.case.index], self._writer.record
+        self._writer.add_summary(
+            summarize_group(
+                record,
+                run.groups[position],
+                samples,
+                engine=run.engine,
+                backend=run.backend,
+                status=state.status or "missing",
+                reason=state.reason,
+            )
+            for position, samples in zip(record.groups, state.samples, strict=True)
+        )
+        self._progress.update(self._closed, self._seconds, describe(state.case))
+
+    def finish(self, outcome: Outcome, seconds: float) -> None:
+        """The run is over."""
+        self._progress.finish()
+        self._writer.finish(outcome, seconds)
+
+    def abandon(self, outcome: Outcome) -> str:
+        """The run ends early: keep what there is, and say where."""
+        self.finish(outcome, self._seconds)
+        return f"What was measured is kept in {self.directory}."
+
+
+class Unrecorded:
+    """The observer of every other rank: what it would keep, rank 0 keeps."""
+
+    def sampled(self, case: Case, measured: Sequence[Measured], seconds: float) -> None:
+        pass
+
+    def closed(self, state: CaseState) -> None:
+        pass
+
+
+def _sample_rows(case: int, positions: Sequence[int], batches: Measured) -> list[SampleRow]:
+    enqueue = batches.enqueue_seconds
+    return [
+        SampleRow(
+            case=case,
+            group=position,
+            kind=batches.kind,
+            round=batches.round,
+            calls=batches.calls[index],
+            seconds=float(seconds),
+            enqueue_seconds=None if enqueue is None else float(enqueue[index, batch]),
+            wrong=batches.wrong[index] if batches.wrong else None,
+        )
+        for index, position in enumerate(positions)
+        for batch, seconds in enumerate(batches.seconds[index])
+    ]

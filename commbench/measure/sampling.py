@@ -1,0 +1,55 @@
+"""How many calls make a batch, how many batches a sample: pure decisions, the same on every rank from the same numbers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from commbench.plan.plan import Mode
+from commbench.stats import MIN_FOR_INTERVAL, summarize
+
+MAX_CALLS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingRules:
+    """When a case has been measured enough.
+
+    `precision`: the half-width of the 95 % interval over the median that is good enough.
+    `budget_seconds`: of measuring, for all cases together; each has an equal share, and at least one visit.
+    """
+
+    precision: float = 0.05
+    budget_seconds: float = 30.0
+    mode: Mode = "throughput"
+    min_rounds: int = 3
+    warmup_agreement: float = 0.25
+    max_warmup: int = 12
+
+    @property
+    def batches_per_visit(self) -> int:
+        """Latency keeps the distribution of single calls, so it takes more of them."""
+        return 32 if self.mode == "latency" else MIN_FOR_INTERVAL
+
+    def is_precise(self, seconds: Sequence[float]) -> bool:
+        """Whether the interval of the median is within the precision."""
+        half_width = summarize(seconds).relative_half_width
+        return half_width is not None and half_width <= self.precision
+
+    def is_warm(self, seconds: Sequence[float]) -> bool:
+        """Whether the last three warm-up calls agree, or enough were made."""
+        last = seconds[-3:]
+        agree = len(last) == 3 and max(last) - min(last) <= self.warmup_agreement * min(last)
+        return agree or len(seconds) >= self.max_warmup
+
+
+def batch_target_seconds(resolution_seconds: float, barrier_seconds: float) -> float:
+    """How long a batch should be: long against the clock's resolution (0.1 %) and against the barrier before it."""
+    return max(1000.0 * resolution_seconds, 20.0 * barrier_seconds)
+
+
+def grow_calls(calls: int, seconds: float, target_seconds: float) -> int:
+    """The number of calls for the next batch, when `calls` calls took `seconds`; unchanged once that is long enough."""
+    if seconds >= 0.7 * target_seconds or calls >= MAX_CALLS:
+        return calls
+    wanted = ceil(calls * target_seconds / seconds) if seconds > 0 else MAX_CALLS
+    return min(MAX_CALLS, 10 * calls, max(calls + 1, wanted))

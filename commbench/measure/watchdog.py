@@ -1,0 +1,117 @@
+"""Ends a process that hangs: a thread that needs nothing of the main one, which may be stuck in a collective.
+
+First form: each process watches itself. Rank 0 speaks first; the others wait a moment longer, for the case that it is
+rank 0 that cannot.
+"""
+
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from commbench.errors import InterruptedRunError, StalledError
+from commbench.results.schema import Outcome
+
+_TICK_SECONDS = 0.5
+_OTHERS_WAIT_SECONDS = 2.0
+_INTERRUPT_GRACE_SECONDS = 5.0
+
+
+class Watchdog:
+    """Watches the current case's deadline, Ctrl-C, and the process that started this one.
+
+    `on_end(outcome, message)` is called in the watchdog's thread just before it ends the process.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        timeout_seconds: float,
+        parent_pid: int | None,
+        on_end: Callable[[Outcome, str], None],
+    ) -> None:
+        self._rank = rank
+        self._timeout_seconds = timeout_seconds
+        self._parent_pid = parent_pid
+        self._on_end = on_end
+        self._watched: tuple[float, str] | None = None
+        self._interrupted_at: float | None = None
+        self._wake_read, self._wake_write = os.pipe()
+        self._stopped = threading.Event()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C was pressed: the session ends at the next chance."""
+        return self._interrupted_at is not None
+
+    def start(self) -> None:
+        """Take over SIGINT, and start watching. Call in the main thread."""
+        os.set_blocking(self._wake_write, False)
+        os.set_blocking(self._wake_read, False)
+        # The byte is written at once, also while the main thread is stuck inside a library.
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGINT, lambda _signum, _frame: None)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        threading.Thread(target=self._watch, name="commbench-watchdog", daemon=True).start()
+
+    def stop(self) -> None:
+        """Watch no more; the process may end as it likes."""
+        self._stopped.set()
+        signal.set_wakeup_fd(-1)
+
+    @contextmanager
+    def watching(self, what: str) -> Iterator[None]:
+        """Give the body `timeout_seconds`; `what` is said if it takes longer."""
+        self._watched = (time.monotonic(), what)
+        try:
+            yield
+        finally:
+            self._watched = None
+
+    def _watch(self) -> None:
+        while not self._stopped.is_set():
+            ready, _, _ = select.select([self._wake_read], [], [], _TICK_SECONDS)
+            if ready:
+                self._take_signals()
+            self._check_interrupt()
+            self._check_parent()
+            self._check_deadline()
+
+    def _take_signals(self) -> None:
+        with suppress(BlockingIOError):
+            if signal.SIGINT in os.read(self._wake_read, 64) and self._interrupted_at is None:
+                self._interrupted_at = time.monotonic()
+
+    def _check_interrupt(self) -> None:
+        if self._interrupted_at is None or time.monotonic() - self._interrupted_at < _INTERRUPT_GRACE_SECONDS:
+            return
+        watched = self._watched
+        doing = f" in {watched[1]}" if watched else ""
+        self._end("interrupted", f"rank {self._rank} was interrupted{doing}.", InterruptedRunError.exit_code)
+
+    def _check_parent(self) -> None:
+        if self._parent_pid is not None and os.getppid() != self._parent_pid:
+            os._exit(StalledError.exit_code)  # nobody is left to tell
+
+    def _check_deadline(self) -> None:
+        watched = self._watched
+        if watched is None:
+            return
+        since, what = watched
+        waited = time.monotonic() - since
+        if waited < self._timeout_seconds + (_OTHERS_WAIT_SECONDS if self._rank else 0.0):
+            return
+        message = (
+            f"rank {self._rank} hangs in {what}: no progress for {waited:.0f} s, at most {self._timeout_seconds:g} s "
+            "were allowed (--timeout); look for a rank that is stopped, or a link that is down."
+        )
+        self._end("stalled", message, StalledError.exit_code)
+
+    def _end(self, outcome: Outcome, message: str, exit_code: int) -> None:
+        try:
+            self._on_end(outcome, message)
+        finally:
+            os._exit(exit_code)

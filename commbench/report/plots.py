@@ -1,0 +1,162 @@
+"""Two pictures of a run for every layout: busbw over size, and time over size with the interval as a band."""
+
+import re
+from collections.abc import Callable, Sequence
+from io import BytesIO
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from commbench.plan.collectives import COLLECTIVES
+from commbench.report.table import Line, table_lines
+from commbench.results.schema import SummaryRow
+from commbench.results.store import Run
+from commbench.units import format_nbytes, format_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's colours, told apart by colour-blind readers too; markers tell them apart in print.
+_COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+    "#8A6D3B",
+    "#666666",
+    "#7F3C8D",
+)
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+_STYLE = {
+    "font.size": 10.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#888888",
+    "axes.titlelocation": "left",
+    "axes.titlesize": 13,
+    "axes.titleweight": "bold",
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 5.5,
+}
+
+
+def draw_plots(run: Run) -> dict[str, bytes]:
+    """PNG bytes by file name, for every layout that has at least one timed size; empty where there is none."""
+    lines = [
+        line for line in table_lines(run.rows) if line.row.seconds_median is not None and line.row.size_bytes
+    ]
+    views: dict[tuple[str, ...], list[Line]] = {}
+    for line in lines:
+        views.setdefault(_view(line.row), []).append(line)
+    plots = {}
+    for view, shown in views.items():
+        suffix = "" if len(views) == 1 else "-" + re.sub(r"[^\w.=-]+", "_", "-".join(view))
+        plots[f"busbw{suffix}.png"] = _figure(run, view, shown, "Bus bandwidth over size", _draw_busbw)
+        plots[f"time{suffix}.png"] = _figure(run, view, shown, "Time over size", _draw_time)
+    return plots
+
+
+def _view(row: SummaryRow) -> tuple[str, ...]:
+    """What belongs into one picture: lines of the same layout; collectives and types are told apart inside it."""
+    return (row.layout, row.concurrency)
+
+
+def _figure(
+    run: Run, view: tuple[str, ...], lines: Sequence[Line], title: str, draw: Callable[..., None]
+) -> bytes:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(9, 5.4), dpi=150, layout="constrained")
+        axes = figure.subplots()
+        for index, (label, series) in enumerate(_series(lines)):
+            draw(axes, series, label, _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)])
+        axes.set_title(title, pad=24)
+        axes.text(
+            0, 1.02, _subtitle(run, view, lines), transform=axes.transAxes, color="#555555", fontsize=9.5
+        )
+        axes.grid(True, which="major", color="#DDDDDD", linewidth=0.7)
+        axes.set_axisbelow(True)
+        _size_axis(axes, sorted({line.row.size_bytes for line in lines}))
+        axes.legend(loc="upper left")
+        png = BytesIO()
+        figure.savefig(png, format="png")
+    return png.getvalue()
+
+
+def _series(lines: Sequence[Line]) -> list[tuple[str, list[SummaryRow]]]:
+    """One line of the picture for each collective, and for each type and operator where there are several."""
+    rows = [line.row for line in lines]
+    several = len({(row.dtype, row.redop if COLLECTIVES[row.collective].reduces else "") for row in rows}) > 2
+    several_sizes = len({row.ranks for row in rows}) > 1
+
+    def key(row: SummaryRow) -> tuple[Any, ...]:
+        return row.collective, row.dtype, row.redop, row.ranks
+
+    found = []
+    for (name, dtype, redop, ranks), group in groupby(sorted(rows, key=lambda row: row.case), key=key):
+        factor = COLLECTIVES[name].bus_factor(ranks)
+        factor_text = (
+            f"factor {COLLECTIVES[name].factor_text} = {factor:.3g}" if factor is not None else "one rank"
+        )
+        kind = f" {dtype}{'' if redop == 'none' else ' ' + redop}" if several else ""
+        size = f" on {ranks} ranks" if several_sizes else ""
+        found.append((f"{name}{kind}{size}  ({factor_text})", sorted(group, key=lambda row: row.size_bytes)))
+    return found
+
+
+def _draw_busbw(axes: "Axes", rows: Sequence[SummaryRow], label: str, colour: str, marker: str) -> None:
+    timed = [row for row in rows if row.busbw_gbps is not None]
+    axes.plot(
+        [row.size_bytes for row in timed],
+        [row.busbw_gbps or 0.0 for row in timed],
+        label=label,
+        color=colour,
+        marker=marker,
+    )
+    axes.set_ylabel("busbw = algbw × factor  (GB/s, 1e9 bytes)")
+    axes.set_ylim(bottom=0)
+
+
+def _draw_time(axes: "Axes", rows: Sequence[SummaryRow], label: str, colour: str, marker: str) -> None:
+    sizes = [row.size_bytes for row in rows]
+    axes.plot(sizes, [row.seconds_median or 0.0 for row in rows], label=label, color=colour, marker=marker)
+    bounded = [row for row in rows if row.seconds_ci_low is not None and row.seconds_ci_high is not None]
+    low, high = (
+        [row.seconds_ci_low or 0.0 for row in bounded],
+        [row.seconds_ci_high or 0.0 for row in bounded],
+    )
+    axes.fill_between([row.size_bytes for row in bounded], low, high, color=colour, alpha=0.22, linewidth=0)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(
+        lambda seconds, _: format_seconds(seconds).replace(".00", "").replace(".0 ", " ")
+    )
+    axes.set_ylabel("time per call, median with its 95 % interval")
+
+
+def _size_axis(axes: "Axes", sizes: Sequence[int]) -> None:
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    axes.set_xscale("log", base=2)
+    step = -(-len(sizes) // 12)  # at most twelve labels: they must not touch
+    axes.xaxis.set_major_locator(FixedLocator(list(sizes)[::step]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(lambda nbytes, _: format_nbytes(nbytes))
+    axes.set_xlabel("size S: the larger of one rank's buffers")
+
+
+def _subtitle(run: Run, view: tuple[str, ...], lines: Sequence[Line]) -> str:
+    layout, concurrency = view
+    groups = max(line.groups for line in lines)
+    where = (
+        f"{run.record.world_size} ranks"
+        if layout == "world"
+        else f"layout {layout}, {groups} groups {concurrency}, the slowest"
+    )
+    links = ", ".join(sorted({line.row.link_class for line in lines}))
+    dtypes = ", ".join(sorted({line.row.dtype for line in lines}))
+    return f"{where} over {links}; {run.record.backend}, {dtypes}, {lines[0].row.mode}; {run.record.created_utc[:10]}"

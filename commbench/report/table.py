@@ -1,0 +1,220 @@
+"""The table that everybody knows: size, count, type, time, algbw, busbw, #wrong. A line a case, the slowest group's."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from itertools import groupby
+
+from commbench.plan.collectives import COLLECTIVES
+from commbench.results.schema import SummaryRow
+from commbench.results.store import Run
+from commbench.units import format_nbytes
+
+_WIDE = 500  # a table is never cut to a terminal's width: people pipe it
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One case in the table: the row of its slowest group, and how many groups it had."""
+
+    row: SummaryRow
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its two-line heading, its cell, and whether a table with these lines shows it."""
+
+    heading: str
+    cell: Callable[[Line], str]
+    right: bool = True
+    shown: Callable[[Sequence[Line]], bool] = lambda lines: True
+
+
+def table_lines(rows: Iterable[SummaryRow]) -> list[Line]:
+    """A Line for every case, in the order of the plan."""
+    lines = []
+    for _, group in groupby(rows, key=lambda row: row.case):
+        members = list(group)
+        slowest = max(members, key=lambda row: (row.status == "wrong", row.seconds_median or 0.0))
+        lines.append(Line(slowest, len(members)))
+    return lines
+
+
+def format_table(run: Run) -> str:
+    """The table as text for people, with its legend."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    lines = table_lines(run.rows)
+    columns = _shown_columns(lines)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column.heading, justify="right" if column.right else "left", no_wrap=True)
+    for _, section in groupby(lines, key=_section):
+        for line in section:
+            table.add_row(*(column.cell(line) for column in columns))
+        table.add_section()
+    text = StringIO()
+    console = Console(file=text, width=_WIDE, color_system=None, markup=False, highlight=False)
+    console.print(table)
+    body = "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+    return "\n".join([_title(run), body.rstrip("\n"), "", *legend(run.rows)]) + "\n"
+
+
+def format_markdown(run: Run) -> str:
+    """The table as Markdown, with its legend."""
+    lines = table_lines(run.rows)
+    columns = _shown_columns(lines)
+    escaped = [[_escape(column.cell(line)) for column in columns] for line in lines]
+    rows = [
+        [column.heading.replace("\n", " ") for column in columns],
+        ["---:" if column.right else ":---" for column in columns],
+        *escaped,
+    ]
+    table = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([_title(run), "", *table, "", *(f"{line}  " for line in legend(run.rows))]) + "\n"
+
+
+def legend(rows: Sequence[SummaryRow]) -> list[str]:
+    """What the table's columns mean for its collectives, and how many cases are not plain `ok`."""
+    by_factor: dict[str, list[str]] = {}
+    for name in dict.fromkeys(row.collective for row in rows):
+        if COLLECTIVES[name].factor_text != "0":
+            by_factor.setdefault(COLLECTIVES[name].factor_text, []).append(name)
+    factors = "; ".join(f"{text} for {', '.join(names)}" for text, names in by_factor.items())
+    lines = [
+        "time: median over batches, each the slowest rank's; ±: half of its 95 % interval. GB/s: 1e9 bytes per second.",
+    ]
+    if factors:
+        lines.append(f"busbw = algbw × factor: {factors}.")
+    if any(row.efficiency is not None for row in rows):
+        lines.append(
+            "theory: steps × alpha + factor × size / the link's nominal rate; efficiency = theory / time."
+        )
+    lines += _counts(rows)
+    return lines
+
+
+def _counts(rows: Sequence[SummaryRow]) -> list[str]:
+    explained = {
+        "noisy": "the interval is wider than --precision: a larger --budget narrows it",
+        "partial": "the run ended before they were measured enough",
+        "missing": "the run ended before they were measured",
+    }
+    lines = []
+    for status, cases in _cases_by_status(rows).items():
+        if status != "ok":
+            reasons = {row.reason for row in cases if row.reason}
+            why = explained.get(status) or "; ".join(sorted(reasons)[:3])
+            lines.append(f"{status}: {len({row.case for row in cases})} cases ({why}).")
+    return lines
+
+
+def _cases_by_status(rows: Sequence[SummaryRow]) -> dict[str, list[SummaryRow]]:
+    found: dict[str, list[SummaryRow]] = {}
+    for row in rows:
+        found.setdefault(row.status, []).append(row)
+    return found
+
+
+def _title(run: Run) -> str:
+    record = run.record
+    hosts = (
+        f"{len(record.hosts)} nodes"
+        if len(record.hosts) > 1
+        else record.hosts[0].name
+        if record.hosts
+        else "?"
+    )
+    software = (
+        f"torch {record.versions['torch']}, "
+        if record.engine == "torch" and "torch" in record.versions
+        else ""
+    )
+    mode = run.rows[0].mode if run.rows else "throughput"
+    return f"commbench {record.versions.get('commbench', '?')}: {record.world_size} ranks on {hosts}, {software}{record.backend}, {mode}"
+
+
+def _section(line: Line) -> tuple[object, ...]:
+    row = line.row
+    return row.collective, row.dtype, row.redop, row.layout, row.concurrency
+
+
+def _shown_columns(lines: Sequence[Line]) -> list[Column]:
+    return [column for column in COLUMNS if column.shown(lines)]
+
+
+def _several_layouts(lines: Sequence[Line]) -> bool:
+    return any(line.groups > 1 or line.row.layout != "world" for line in lines)
+
+
+def _any(name: str) -> Callable[[Sequence[Line]], bool]:
+    return lambda lines: any(getattr(line.row, name) is not None for line in lines)
+
+
+def _number(value: float | None, decimals: int) -> str:
+    return "" if value is None else f"{value:.{decimals}f}"
+
+
+def _microseconds(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    us = seconds * 1e6
+    return f"{us:.2f}" if us < 100 else f"{us:.1f}" if us < 10_000 else f"{us:.0f}"
+
+
+def _half_width(line: Line) -> str:
+    row = line.row
+    if not row.seconds_median or row.seconds_ci_low is None or row.seconds_ci_high is None:
+        return ""
+    arm = max(row.seconds_ci_high - row.seconds_median, row.seconds_median - row.seconds_ci_low)
+    return f"{100 * arm / row.seconds_median:.1f}%"
+
+
+def _rate(value: float | None, line: Line) -> str:
+    """Not applicable is another thing than not measured."""
+    if value is None:
+        return "n/a" if line.row.seconds_median is not None else ""
+    return f"{value:.3f}" if value < 10 else f"{value:.2f}"
+
+
+def _wrong(line: Line) -> str:
+    return (
+        "N/A"
+        if line.row.wrong is None and line.row.seconds_median is not None
+        else _number(line.row.wrong, 0)
+    )
+
+
+COLUMNS = (
+    Column("\ncollective", lambda line: line.row.collective, right=False),
+    Column("\nsize", lambda line: format_nbytes(line.row.size_bytes) if line.row.size_bytes else ""),
+    Column("count\n(elements)", lambda line: str(line.row.count or "")),
+    Column("\ntype", lambda line: line.row.dtype),
+    Column("\nredop", lambda line: line.row.redop),
+    Column("in\nplace", lambda line: "yes" if line.row.in_place else "no"),
+    Column("\nlayout", lambda line: line.row.layout, False, _several_layouts),
+    Column("\nranks", lambda line: str(line.row.ranks), True, _several_layouts),
+    Column("\ngroups", lambda line: str(line.groups), True, _several_layouts),
+    Column("\nconcurrency", lambda line: line.row.concurrency, False, _several_layouts),
+    Column("slowest\ngroup", lambda line: line.row.group, False, _several_layouts),
+    Column("link\nclass", lambda line: line.row.link_class, False, _several_layouts),
+    Column("time\n(us)", lambda line: _microseconds(line.row.seconds_median)),
+    Column("\n±", _half_width),
+    Column("p99\n(us)", lambda line: _microseconds(line.row.seconds_p99), True,
+           lambda lines: any(line.row.mode == "latency" for line in lines)),
+    Column("enqueue\n(us)", lambda line: _microseconds(line.row.enqueue_seconds), True, _any("enqueue_seconds")),
+    Column("algbw\n(GB/s)", lambda line: _rate(line.row.algbw_gbps, line)),
+    Column("busbw\n(GB/s)", lambda line: _rate(line.row.busbw_gbps, line)),
+    Column("theory\n(us)", lambda line: _microseconds(line.row.theory_seconds), True, _any("theory_seconds")),
+    Column("\nefficiency", lambda line: "" if line.row.efficiency is None else f"{100 * line.row.efficiency:.1f}%",
+           True, _any("efficiency")),
+    Column("\n#wrong", _wrong),
+    Column("\nstatus", lambda line: line.row.status, False),
+)  # fmt: skip
+
+
+def _escape(cell: str) -> str:
+    return cell.replace("|", "\\|")

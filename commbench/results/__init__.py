@@ -1,0 +1,1 @@
+"""What came out: the records of a run, and the directory that holds them."""

@@ -1,0 +1,283 @@
+"""The directory of a run: run.json, samples.csv, summary.csv. Written as it is measured, read also when half-written."""
+
+import csv
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from pathlib import Path
+from types import UnionType
+from typing import Any, TextIO, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from commbench.errors import CommbenchError, UsageError
+from commbench.plan.collectives import COLLECTIVES
+from commbench.plan.dtypes import DTYPES
+from commbench.results.schema import (
+    SAMPLE_COLUMNS,
+    SCHEMA_VERSION,
+    SUMMARY_COLUMNS,
+    Outcome,
+    RunRecord,
+    SampleRow,
+    SummaryRow,
+)
+from commbench.results.summary import GroupSamples, summarize_group
+
+RUN_FILE, SAMPLES_FILE, SUMMARY_FILE, PLOTS_DIR = "run.json", "samples.csv", "summary.csv", "plots"
+
+Row = TypeVar("Row", SampleRow, SummaryRow)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A stored run: its record and one row for every case and group of its plan, in the order of the plan."""
+
+    directory: Path
+    record: RunRecord
+    rows: tuple[SummaryRow, ...]
+
+
+def check_new_directory(directory: Path) -> None:
+    """Raise UsageError if a run cannot be written to `directory`: it holds something, or may not be written."""
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"{directory} is a file, not a directory: give another --out.")
+    if directory.is_dir() and any(directory.iterdir()):
+        what = "a run" if (directory / RUN_FILE).exists() else "other files"
+        raise UsageError(f"{directory} already holds {what} and is never overwritten: give another --out.")
+    parent = next(path for path in (directory, *directory.absolute().parents) if path.is_dir())
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise UsageError(f"{parent} is not writable: give an --out that is.")
+
+
+class RunWriter:
+    """Writes a run while it is measured. Every method leaves the directory readable."""
+
+    def __init__(self, directory: Path, record: RunRecord) -> None:
+        """Make `directory` and start the run in it. Raises UsageError if it holds something, CommbenchError on I/O."""
+        check_new_directory(directory)
+        self.directory = directory
+        self.record = record
+        with _storing(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+            self._write_record()
+            self._samples = _start_csv(directory / SAMPLES_FILE, SAMPLE_COLUMNS)
+            self._summary = _start_csv(directory / SUMMARY_FILE, SUMMARY_COLUMNS)
+
+    def add_samples(self, rows: Iterable[SampleRow]) -> None:
+        """Append to samples.csv and flush. Raises CommbenchError when the disk is full."""
+        self._append(self._samples, rows)
+
+    def add_summary(self, rows: Iterable[SummaryRow]) -> None:
+        """Append to summary.csv and flush. Raises CommbenchError when the disk is full."""
+        self._append(self._summary, rows)
+
+    def finish(self, outcome: Outcome, measured_seconds: float) -> None:
+        """Say in run.json how the run ended."""
+        self.record = replace(self.record, outcome=outcome, measured_seconds=measured_seconds)
+        with _storing(self.directory):
+            self._write_record()
+
+    def _append(self, file: TextIO, rows: Iterable[SampleRow] | Iterable[SummaryRow]) -> None:
+        with _storing(self.directory):
+            csv.writer(file, lineterminator="\n").writerows(_cells(row) for row in rows)
+            file.flush()
+
+    def _write_record(self) -> None:
+        # Renamed into place: a reader, or a run that is killed here, never sees half a record.
+        part = self.directory / (RUN_FILE + ".part")
+        part.write_bytes(msgspec.json.format(msgspec.json.encode(self.record), indent=1) + b"\n")
+        part.rename(self.directory / RUN_FILE)
+
+
+class _storing:
+    """Turns an OSError into the CommbenchError that says what to do."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            raise CommbenchError(
+                f"cannot write to {self._directory}: {error.strerror or error}; "
+                "what was written until now is kept. Free some space or give another --out."
+            ) from error
+
+
+def load_run(directory: Path) -> Run:
+    """The run in `directory`, also a half-written one: cases without a summary row are summarized from their samples
+    (status `partial`), and those without samples are `missing`.
+
+    Raises CommbenchError if there is no run, if it is of a newer schema, or if a file does not read as one.
+    """
+    record = _load_record(directory)
+    done = {
+        (row.case, row.layout, row.group): row for row in _read_rows(directory / SUMMARY_FILE, SummaryRow)
+    }
+    expected = [(case, position) for case in record.cases for position in case.groups]
+    keys = [
+        (case.index, record.groups[position].layout, record.groups[position].name)
+        for case, position in expected
+    ]
+    partial: dict[tuple[int, int], GroupSamples] = {}
+    if not all(key in done for key in keys):
+        partial = _collect_samples(directory / SAMPLES_FILE)
+    rows = []
+    for key, (case, position) in zip(keys, expected, strict=True):
+        samples = partial.get((case.index, position), GroupSamples())
+        rows.append(
+            done.get(key)
+            or summarize_group(
+                case,
+                record.groups[position],
+                samples,
+                engine=record.engine,
+                backend=record.backend,
+                status="partial" if samples.seconds else "missing",
+                reason=f"the run is {record.outcome}",
+            )
+        )
+    return Run(directory, record, tuple(rows))
+
+
+def read_samples(directory: Path) -> Iterator[SampleRow]:
+    """Every row of samples.csv, one at a time. Raises CommbenchError for a row that does not read as one."""
+    return _read_rows(directory / SAMPLES_FILE, SampleRow)
+
+
+def read_versions(directory: Path) -> int:
+    """The schema version of the run in `directory`. Raises CommbenchError if there is none."""
+    return _load_record(directory).schema_version
+
+
+def free_nbytes(directory: Path) -> int:
+    """Bytes free where `directory` is or will be."""
+    existing = next(path for path in (directory, *directory.absolute().parents) if path.is_dir())
+    return shutil.disk_usage(existing).free
+
+
+class _Version(msgspec.Struct):
+    schema_version: int
+
+
+def _load_record(directory: Path) -> RunRecord:
+    path = directory / RUN_FILE
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise CommbenchError(
+            f"no run in {directory}: cannot read {path.name} ({error.strerror}); give the directory of a run."
+        ) from error
+    try:
+        found = msgspec.json.decode(text, type=_Version).schema_version
+        if found > SCHEMA_VERSION:
+            raise CommbenchError(
+                f"{path} has schema {found}, this commbench reads up to {SCHEMA_VERSION}: update commbench to read it."
+            )
+        record = msgspec.json.decode(text, type=RunRecord)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CommbenchError(f"{path} is not a run of commbench: {error}.") from error
+    _check_record(path, record)
+    return record
+
+
+def _check_record(path: Path, record: RunRecord) -> None:
+    for group in record.groups:
+        if group.size < 1 or group.nodes < 1:
+            raise CommbenchError(
+                f"{path} is damaged: group {group.name!r} has {group.size} ranks on {group.nodes} nodes."
+            )
+    for case in record.cases:
+        if case.collective not in COLLECTIVES or case.dtype not in DTYPES or case.requested_nbytes < 0:
+            raise CommbenchError(
+                f"{path} is damaged: case {case.index} is {case.collective!r} of {case.dtype!r}."
+            )
+        if not all(0 <= position < len(record.groups) for position in case.groups):
+            raise CommbenchError(f"{path} is damaged: case {case.index} names a group that is not there.")
+
+
+def _collect_samples(path: Path) -> dict[tuple[int, int], GroupSamples]:
+    collected: dict[tuple[int, int], GroupSamples] = {}
+    for row in _read_rows(path, SampleRow):
+        samples = collected.setdefault((row.case, row.group), GroupSamples())
+        if row.kind == "first":
+            samples.first_call_seconds, samples.wrong = row.seconds, row.wrong
+        elif row.kind == "batch":
+            samples.seconds.append(row.seconds)
+            if row.enqueue_seconds is not None:
+                samples.enqueue_seconds.append(row.enqueue_seconds)
+    return collected
+
+
+def _start_csv(path: Path, columns: Sequence[str]) -> TextIO:
+    file = path.open("x", newline="", encoding="utf-8")
+    csv.writer(file, lineterminator="\n").writerow(columns)
+    file.flush()
+    return file
+
+
+def _cells(row: SampleRow | SummaryRow) -> list[Any]:
+    return ["" if value is None else _cell(value) for value in astuple(row)]
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return int(value)
+    return f"{value:.9g}" if isinstance(value, float) else value
+
+
+def _read_rows(path: Path, kind: type[Row]) -> Iterator[Row]:
+    """The rows of a CSV file of ours. A torn last line is left out; any other bad line is an error with its number."""
+    readers = _readers(kind)
+    try:
+        with path.open(newline="", encoding="utf-8", errors="replace") as file:
+            lines = csv.reader(_complete_lines(file))
+            header = next(lines, None)
+            if header is None:  # the run ended before its first flush
+                return
+            if header != list(readers):
+                raise CommbenchError(
+                    f"{path} does not start with the columns of {path.name}: found {header[:4]}…."
+                )
+            for cells in lines:
+                yield _row(path, lines.line_num, kind, readers, cells)
+    except OSError as error:
+        raise CommbenchError(f"cannot read {path}: {error.strerror}.") from error
+    except csv.Error as error:
+        raise CommbenchError(f"{path} does not read as CSV: {error}.") from error
+
+
+def _row(path: Path, number: int, kind: type[Row], readers: dict[str, Any], cells: list[str]) -> Row:
+    try:
+        pairs = zip(readers.items(), cells, strict=True)
+        return kind(**{name: read(cell) for (name, read), cell in pairs})
+    except ValueError as error:
+        raise CommbenchError(f"{path} line {number} is damaged: {error}.") from error
+
+
+def _complete_lines(file: TextIO) -> Iterator[str]:
+    return (line for line in file if line.endswith("\n"))
+
+
+def _readers(kind: type[Any]) -> dict[str, Any]:
+    """For every column the function from its cell to its value."""
+    hints = get_type_hints(kind)
+    return {field.name: _reader(hints[field.name]) for field in fields(kind)}
+
+
+def _reader(hint: Any) -> Any:
+    if get_origin(hint) in (Union, UnionType):
+        inner = _reader(get_args(hint)[0])
+        return lambda cell: inner(cell) if cell else None
+    return {bool: lambda cell: bool(int(cell)), int: int, float: _finite}.get(hint, str)
+
+
+def _finite(cell: str) -> float:
+    value = float(cell)
+    if value - value != 0.0:
+        raise ValueError(f"{cell!r} is not a finite number")
+    return value

@@ -1,0 +1,103 @@
+"""From samples to a row of summary.csv: the same arithmetic while measuring and when a run is read again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from commbench.plan.collectives import COLLECTIVES, Blocks
+from commbench.plan.dtypes import DTYPES
+from commbench.results.schema import CaseRecord, GroupRecord, Status, SummaryRow
+from commbench.stats import Summary, summarize
+from commbench.units import GB
+
+
+@dataclass(slots=True)
+class GroupSamples:
+    """What was measured of one case on one group, in seconds per call."""
+
+    first_call_seconds: float | None = None
+    wrong: int | None = None
+    seconds: list[float] = field(default_factory=list)
+    enqueue_seconds: list[float] = field(default_factory=list)
+
+
+def theory_seconds(case: CaseRecord, group: GroupRecord, nbytes: int) -> float | None:
+    """steps(N) * alpha_step + factor(N) * S / rate: the ring bound on the group's link; None where no rate is known.
+
+    An alpha that is not known counts as zero, so that the result is a bound from below.
+    """
+    spec = COLLECTIVES[case.collective]
+    factor = spec.bus_factor(group.size)
+    if factor is None or group.bytes_per_second is None:
+        return None
+    return (
+        spec.steps(group.size) * (group.alpha_step_seconds or 0.0) + factor * nbytes / group.bytes_per_second
+    )
+
+
+def summarize_group(
+    case: CaseRecord,
+    group: GroupRecord,
+    samples: GroupSamples,
+    *,
+    engine: str,
+    backend: str,
+    status: Status,
+    reason: str = "",
+) -> SummaryRow:
+    """The row of `case` on `group`; without batches its times are None."""
+    spec, itemsize = COLLECTIVES[case.collective], DTYPES[case.dtype].itemsize
+    count = 0 if spec.send is Blocks.NONE else spec.count(case.requested_nbytes, itemsize, group.size)
+    nbytes = spec.nbytes(count, itemsize, group.size)
+    summary = summarize(samples.seconds) if samples.seconds else None
+    median = summary.median if summary else None
+    algbw = nbytes / median / GB if median and nbytes else None
+    factor = spec.bus_factor(group.size)
+    theory = theory_seconds(case, group, nbytes)
+    return SummaryRow(
+        case=case.index,
+        engine=engine,
+        backend=backend,
+        collective=case.collective,
+        in_place=case.in_place,
+        size_bytes=nbytes,
+        count=count,
+        dtype=case.dtype,
+        redop=case.redop,
+        ranks=group.size,
+        nodes=group.nodes,
+        layout=case.layout,
+        group=group.name,
+        concurrency=case.concurrency,
+        mode=case.mode,
+        link_class=group.link_class,
+        **_times(summary),
+        first_call_seconds=samples.first_call_seconds,
+        enqueue_seconds=_median(samples.enqueue_seconds),
+        algbw_gbps=algbw,
+        busbw_gbps=algbw * factor if algbw is not None and factor is not None else None,
+        theory_seconds=theory,
+        efficiency=theory / median if theory is not None and median else None,
+        wrong=samples.wrong,
+        status=status,
+        reason=reason,
+    )
+
+
+def _times(
+    summary: Summary | None,
+) -> dict[str, float | int | None]:  # the columns that come straight from Summary
+    names = {
+        "seconds_median": "median",
+        "seconds_ci_low": "ci_low",
+        "seconds_ci_high": "ci_high",
+        "seconds_min": "minimum",
+        "seconds_p95": "p95",
+        "seconds_p99": "p99",
+        "seconds_max": "maximum",
+    }
+    times = {column: getattr(summary, name, None) for column, name in names.items()}
+    return {"samples": summary.samples if summary else 0, **times}
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return summarize(values).median if values else None
