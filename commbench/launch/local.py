@@ -4,14 +4,13 @@ The one room outside engines/ that imports torch: the launcher is torch's, the w
 """
 
 import logging
+import multiprocessing
 import os
 import signal
 import threading
 from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
-
-import psutil
 
 from commbench.errors import CommbenchError, InterruptedRunError
 from commbench.launch.environment import LOOPBACK
@@ -99,22 +98,15 @@ class _Reaper:
         """Stop watching; what is still there is killed now."""
         self._finished.set()
         self._thread.join()
-        _kill(psutil.Process().children(recursive=True))
+        for worker in multiprocessing.active_children():
+            worker.kill()
 
     def _watch(self) -> None:
+        # Seeing needs a look every second only: whoever hurries is killed by elastic.
         most = 0
-        while not self._finished.wait(0.5):
-            alive = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
-            most = max(most, len(alive))
-            if len(alive) < most:
-                if not self._finished.wait(_REAP_AFTER_SECONDS):
-                    _kill(psutil.Process().children())
-                return
-
-
-def _kill(processes: list[psutil.Process]) -> None:
-    for process in processes:
-        try:
-            process.kill()
-        except psutil.NoSuchProcess:
-            continue
+        while not self._finished.wait(1.0):
+            alive = len(multiprocessing.active_children())
+            most = max(most, alive)
+            if alive < most and not self._finished.wait(_REAP_AFTER_SECONDS):
+                for worker in multiprocessing.active_children():
+                    worker.kill()

@@ -1,7 +1,10 @@
-"""Binding of the calling thread: which CPUs it gets, decided purely, then set.
+"""Binding: which CPUs a rank's threads get, decided purely, then set for all threads that exist.
 
-Measured with scripts/bench_repeatability: the calling thread on a core of its own, set after gloo has started its
-threads, repeats best; a whole process on one core before that repeats worst, for gloo's threads then share the core.
+Where ranks share a few cores, what decides the repeatability is gloo's network thread: it polls without sleeping while
+another thread of its rank holds a connection's lock. On the same core as that thread, it burns a whole time slice
+(3 to 4 ms) of it; on another core, it takes that core from the other rank. So every rank keeps to its own CPUs, and the
+polling thread is put into the kernel's idle class, where it yields to whatever has work to do. Measured by
+scripts/bench_binding; its numbers are in docs/measuring.md.
 """
 
 import os
@@ -12,35 +15,51 @@ from commbench.machine.host import ROOT
 
 Bind = Literal["auto", "none"]
 
+POLLING_THREADS = ("gloo_tcp_loop",)
+
 
 def choose_cpus(
     allowed: set[int], online: set[int], local_rank: int, local_size: int, near: set[int]
 ) -> tuple[set[int], str]:
-    """The CPUs for one rank's calling thread, and why in a few words.
+    """The CPUs for one rank's threads, and why in a few words.
 
-    `allowed`: where the thread may run now; `online`: all CPUs that this node or container has; `near`: those near the
+    `allowed`: where they may run now; `online`: all CPUs that this node or container has; `near`: those near the
     rank's GPU, empty if unknown. A binding that the launcher made is kept.
     """
     if allowed < online:
         return allowed, "made by the launcher"
     if near & allowed:
         return near & allowed, "near the GPU"
-    if local_size > len(allowed):
-        return allowed, f"unbound: {local_size} ranks share {len(allowed)} CPUs"
-    # Spread over the node: neighbours in number are often siblings of one core or share a cache.
-    core = sorted(allowed)[local_rank * (len(allowed) // local_size)]
-    return {core}, "a core of its own"
+    ordered = sorted(allowed)
+    share = len(ordered) // local_size
+    if share == 0:
+        return {ordered[local_rank % len(ordered)]}, f"{local_size} ranks share {len(ordered)} CPUs"
+    return set(ordered[local_rank * share : (local_rank + 1) * share]), "its own"
 
 
-def bind_calling_thread(bind: Bind, local_rank: int, local_size: int, pci_address: str | None) -> str:
-    """Bind the calling thread as `bind` says and describe the outcome, like `cpu 3 (a core of its own)`."""
+def bind_threads(bind: Bind, local_rank: int, local_size: int, pci_address: str | None) -> str:
+    """Bind this process's threads as `bind` says, and describe the outcome, like `cpu 3 (its own)`.
+
+    Call when the library has started its threads; later ones inherit from the thread that starts them.
+    """
     allowed = os.sched_getaffinity(0)
     if bind == "none":
-        return f"cpus {_shown(allowed)} (--bind none)"
+        return f"cpu {_shown(allowed)} (--bind none)"
     near = local_cpus(pci_address) if pci_address else set()
     chosen, why = choose_cpus(allowed, online_cpus(), local_rank, local_size, near)
-    os.sched_setaffinity(0, chosen)
-    return f"cpus {_shown(chosen)} ({why})"
+    polling = 0
+    for thread, name in _threads().items():
+        os.sched_setaffinity(thread, chosen)
+        if name in POLLING_THREADS:
+            os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
+            polling += 1
+    return f"cpu {_shown(chosen)} ({why}{f'; {polling} polling threads yield' if polling else ''})"
+
+
+def _threads(root: Path = ROOT) -> dict[int, str]:
+    """The names of this process's threads by their id."""
+    folder = root / "proc/self/task"
+    return {int(thread.name): (thread / "comm").read_text().strip() for thread in folder.iterdir()}
 
 
 def online_cpus(root: Path = ROOT) -> set[int]:

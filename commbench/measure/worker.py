@@ -13,7 +13,7 @@ from commbench.engines import load_engine
 from commbench.engines.base import Engine
 from commbench.errors import CommbenchError, InterruptedRunError, UsageError, WrongDataError
 from commbench.launch.environment import RankPlace
-from commbench.machine.binding import Bind, bind_calling_thread
+from commbench.machine.binding import Bind, bind_threads
 from commbench.machine.host import read_host
 from commbench.machine.software import kept_environment, versions
 from commbench.measure.recorder import Progress, Recorder, Unrecorded
@@ -157,8 +157,8 @@ def _describe_run(
     groups: Sequence[tuple[str, Group]],
 ) -> RunRecord:
     binding = ""
-    if place is not None:  # after the groups: the threads that the library has started keep all CPUs
-        binding = bind_calling_thread(request.bind, place.local_rank, place.local_size, engine.pci_address)
+    if place is not None:  # after the groups: the library has started its threads
+        binding = bind_threads(request.bind, place.local_rank, place.local_size, engine.pci_address)
     positions = {key: position for position, key in enumerate(groups)}
     return RunRecord(
         schema_version=SCHEMA_VERSION,
