@@ -30,14 +30,10 @@ _RATES |= {"kbit": 125.0, "mbit": 125e3, "gbit": 125e6}
 
 
 def parse_nbytes(text: str) -> int:
-    """Bytes in a text like `64K`, `1.5M`, `2GiB` or `512`. Raises UsageError for zero, negative, absurd or no number."""
-    match = re.fullmatch(
-        r"\s*([+-]?\d+(?:\.\d+)?|[+-]?\.\d+)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE | re.ASCII
-    )
+    """Bytes in a text like `64K`, `1.5M`, `2GiB` or `512`. Raises UsageError unless it is from 1 byte to 1 PiB."""
+    match = re.fullmatch(r"\s*([+-]?\d+(?:\.\d+)?|[+-]?\.\d+)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE | re.ASCII)
     if match is None:
-        raise UsageError(
-            f"cannot read the size {text!r}: write bytes with K, M, G or T (binary), like 64K or 1.5M."
-        )
+        raise UsageError(f"cannot read the size {text!r}: write bytes with K, M, G or T (binary), like 64K or 1.5M.")
     # Exact arithmetic: 0.3M must not depend on how a float rounds.
     nbytes = math.floor(Fraction(match[1]) * _BINARY[match[2].upper()])
     if nbytes <= 0:
@@ -56,7 +52,7 @@ def format_nbytes(nbytes: float) -> str:
 
 
 def parse_seconds(text: str) -> float:
-    """Seconds in a text like `30s`, `2m`, `500ms` or `12`. Raises UsageError unless the number is above 0 and finite."""
+    """Seconds in a text like `30s`, `2m`, `500ms` or `12`. Raises UsageError unless above 0 and finite."""
     return _parse_scaled(text, _SECONDS, "duration", "30s, 2m or 500ms")
 
 

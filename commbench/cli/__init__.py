@@ -41,9 +41,7 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(
-    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
-)
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="commbench")
 def cli() -> None:
     """Measure collective communication, and say how far from theory it is.
@@ -60,9 +58,7 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     try:
-        cli.main(
-            args=None if arguments is None else list(arguments), prog_name="commbench", standalone_mode=False
-        )
+        cli.main(args=None if arguments is None else list(arguments), prog_name="commbench", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

@@ -11,7 +11,7 @@ from commbench.errors import CommbenchError
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Parsed(click.ParamType):
+class Parsed(click.ParamType):  # type: ignore[type-arg]
     """A value that a function of ours reads; its error becomes click's, with the option's name."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:

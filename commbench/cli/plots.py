@@ -16,8 +16,6 @@ def write_plots(run: Run, quiet: bool = False) -> None:
             directory.mkdir(exist_ok=True)
             (directory / name).write_bytes(png)
     except OSError as error:
-        raise CommbenchError(
-            f"cannot write the plots to {directory}: {error.strerror}; use --no-plots."
-        ) from error
+        raise CommbenchError(f"cannot write the plots to {directory}: {error.strerror}; use --no-plots.") from error
     if not quiet:
         click.echo(f"plots: {directory}", err=True)

@@ -42,8 +42,7 @@ def _layout(text: str) -> str:
 
 
 _LAYOUT_HELP = "How the world is cut into groups; may be given again. " + "; ".join(
-    f"{layout.name}{':' + layout.argument if layout.argument else ''} ({layout.summary})"
-    for layout in LAYOUTS.values()
+    f"{layout.name}{':' + layout.argument if layout.argument else ''} ({layout.summary})" for layout in LAYOUTS.values()
 )
 
 
@@ -80,13 +79,9 @@ _LAYOUT_HELP = "How the world is cut into groups; may be given again. " + "; ".j
     show_default="together",
     help="All groups of a layout at once, as training does, or one at a time; give both for both.",
 )
-@click.option(
-    "--ranks", type=click.IntRange(min=1), help="Local workers. Default: one per visible GPU, else 2."
-)
+@click.option("--ranks", type=click.IntRange(min=1), help="Local workers. Default: one per visible GPU, else 2.")
 @click.option("--engine", default="torch", show_default=True, help="torch, cupy or fake (ranks on paper).")
-@click.option(
-    "--backend", help="torch's backend: gloo, nccl, … Default: nccl where there is a GPU, else gloo."
-)
+@click.option("--backend", help="torch's backend: gloo, nccl, … Default: nccl where there is a GPU, else gloo.")
 @click.option(
     "--dtype",
     "dtypes",
@@ -125,9 +120,7 @@ _LAYOUT_HELP = "How the world is cut into groups; may be given again. " + "; ".j
     help="Measuring time for all cases together.",
 )
 @click.option("--in-place", is_flag=True, help="In place, wherever that is defined.")
-@click.option(
-    "--verify/--no-verify", default=True, show_default=True, help="Check every element once, before timing."
-)
+@click.option("--verify/--no-verify", default=True, show_default=True, help="Check every element once, before timing.")
 @click.option(
     "--bind",
     type=click.Choice(["auto", "none"]),
@@ -160,9 +153,7 @@ _LAYOUT_HELP = "How the world is cut into groups; may be given again. " + "; ".j
     type=click.Path(path_type=Path),
     help="Directory of the run. Default: results/<utc>-<host>-<engine>-<ranks>.",
 )
-@click.option(
-    "--plots/--no-plots", default=True, show_default=True, help="Draw plots into the run's directory."
-)
+@click.option("--plots/--no-plots", default=True, show_default=True, help="Draw plots into the run's directory.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no notes on stderr, errors only.")
 @output_options
 def sweep(**options: Any) -> None:
@@ -207,7 +198,7 @@ def _check_options(options: dict[str, Any], place: "RankPlace | None") -> None:
         raise UsageError("--fake describes the fake engine's machine: add --engine fake.")
     if place is not None and options["ranks"] not in (None, place.world_size):
         raise UsageError(
-            f"--ranks {options['ranks']} is for local workers, but {place.launcher} has started {place.world_size} ranks: "
+            f"--ranks {options['ranks']} is for local workers, but {place.launcher} started {place.world_size} ranks: "
             "leave --ranks away, or unset the launcher's variables."
         )
 
@@ -246,9 +237,7 @@ def _request(options: dict[str, Any], ranks: int, directory: Path) -> "SweepRequ
             in_place=options["in_place"],
             seed=options["seed"],
         ),
-        rules=SamplingRules(
-            precision=options["precision"], budget_seconds=options["budget"], mode=options["mode"]
-        ),
+        rules=SamplingRules(precision=options["precision"], budget_seconds=options["budget"], mode=options["mode"]),
         directory=directory,
         engine=options["engine"],
         backend=options["backend"],
@@ -261,9 +250,7 @@ def _request(options: dict[str, Any], ranks: int, directory: Path) -> "SweepRequ
     )
 
 
-def _measure(
-    request: "SweepRequest", place: "RankPlace | None", ranks: int, quiet: bool
-) -> CommbenchError | None:
+def _measure(request: "SweepRequest", place: "RankPlace | None", ranks: int, quiet: bool) -> CommbenchError | None:
     """Run as the rank that a launcher made of this process, as all ranks on paper, or start local workers."""
     if place is not None or request.engine == "fake":
         return _run_rank(request, place, None, quiet).verdict
@@ -285,9 +272,7 @@ def _local_worker(request: "SweepRequest", parent_pid: int, quiet: bool) -> "Fin
         sys.exit(error.exit_code)
 
 
-def _run_rank(
-    request: "SweepRequest", place: "RankPlace | None", parent_pid: int | None, quiet: bool
-) -> "Finished":
+def _run_rank(request: "SweepRequest", place: "RankPlace | None", parent_pid: int | None, quiet: bool) -> "Finished":
     """`run_rank`, with an error said by the one rank that should: rank 0, or all where rank 0 may not be there."""
     from commbench.measure.worker import Talk, run_rank
 

@@ -31,9 +31,7 @@ def check_engine(name: str) -> EngineEntry:
         raise unknown_name("engine", name, ENGINES)
     entry = ENGINES[name]
     if entry.needs and find_spec(entry.needs) is None:
-        raise UsageError(
-            f"engine {name} needs the package {entry.needs}, which is not installed: {entry.install}."
-        )
+        raise UsageError(f"engine {name} needs the package {entry.needs}, which is not installed: {entry.install}.")
     if find_spec(entry.factory.partition(":")[0]) is None:
         raise UsageError(f"engine {name} is not in this version of commbench: use --engine torch.")
     return entry

@@ -118,6 +118,6 @@ class FakeEngine:
 
 
 def open_engine(*, ranks: int, spec: str, seed: int) -> FakeEngine:
-    """A fake world of `ranks` ranks on the machine that `spec` describes. Raises UsageError for a spec it cannot read."""
+    """A fake world of `ranks` ranks on the machine of `spec`. Raises UsageError for a spec it cannot read."""
     machine = parse_fake_machine(spec)
     return FakeEngine(World.uniform(ranks, machine.ranks_per_node), machine, seed)

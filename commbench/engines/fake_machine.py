@@ -32,9 +32,7 @@ class FakeMachine:
 
     def line(self, link_class: str, nbytes: int) -> FakeLine:
         """The line that holds for messages of `nbytes`: the one with the largest `from_nbytes` at or below it."""
-        fitting = [
-            line for line in self.lines if line.link_class == link_class and line.from_nbytes <= nbytes
-        ]
+        fitting = [line for line in self.lines if line.link_class == link_class and line.from_nbytes <= nbytes]
         return max(fitting, key=lambda line: line.from_nbytes)
 
     def slowdown(self, ranks: Sequence[int]) -> float:
@@ -58,7 +56,7 @@ FAKE_KEYS = {
 
 
 def parse_fake_machine(spec: str) -> FakeMachine:
-    """The machine in a text like `ranks-per-node=4,net=10us:25GB/s,slow-rank=3:2`. Raises UsageError naming the part."""
+    """The machine in a text like `ranks-per-node=4,net=10us:25GB/s`. Raises UsageError naming the bad part."""
     machine = FakeMachine()
     for part in filter(None, (part.strip() for part in spec.split(","))):
         key, equals, value = part.partition("=")
@@ -84,9 +82,7 @@ def _with_part(machine: FakeMachine, key: str, from_size: str, value: str) -> Fa
     if key == "slow-link":
         a, b = (int(rank) for rank in subject.split("-"))
         return replace(machine, slow_links={**machine.slow_links, (a, b): _factor(number)})
-    line = FakeLine(
-        key, parse_nbytes(from_size) if from_size else 0, parse_seconds(subject), parse_rate(number)
-    )
+    line = FakeLine(key, parse_nbytes(from_size) if from_size else 0, parse_seconds(subject), parse_rate(number))
     others = [old for old in machine.lines if (old.link_class, old.from_nbytes) != (key, line.from_nbytes)]
     return replace(machine, lines=(*others, line))
 

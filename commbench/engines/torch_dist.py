@@ -28,9 +28,7 @@ from commbench.plan.plan import Case
 
 # torch renames the flat calls; the old names warn where the new ones exist.
 _all_gather: Callable[..., Any] = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
-_reduce_scatter: Callable[..., Any] = (
-    getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
-)
+_reduce_scatter: Callable[..., Any] = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 
 _OPS = {
     "sum": dist.ReduceOp.SUM,
@@ -66,8 +64,8 @@ class CudaStopwatch:
     resolution_seconds = 0.5e-6  # CUDA documents about half a microsecond for cudaEventElapsedTime
 
     def __init__(self) -> None:
-        self._first = torch.cuda.Event(enable_timing=True)
-        self._last = torch.cuda.Event(enable_timing=True)
+        self._first = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        self._last = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         self._started = 0
 
     def start(self) -> None:
@@ -101,9 +99,7 @@ class TorchEngine:
     one_buffer = frozenset({"all_reduce", "reduce", "broadcast"})
     transport_errors: tuple[type[Exception], ...] = (RuntimeError,)
 
-    def __init__(
-        self, rank: int, backend: str, world: World, device: torch.device, timeout_seconds: float
-    ) -> None:
+    def __init__(self, rank: int, backend: str, world: World, device: torch.device, timeout_seconds: float) -> None:
         self.ranks: Sequence[int] = (rank,)
         self.backend = backend
         self.world = world
@@ -119,7 +115,7 @@ class TorchEngine:
     def pci_address(self) -> str | None:
         if self._device.type != "cuda":
             return None
-        facts = torch.cuda.get_device_properties(self._device)
+        facts: Any = torch.cuda.get_device_properties(self._device)
         if not hasattr(facts, "pci_bus_id"):  # before torch 2.6 or so: not to be seen
             return None
         return f"{facts.pci_domain_id:04x}:{facts.pci_bus_id:02x}:{facts.pci_device_id:02x}.0"
@@ -144,7 +140,7 @@ class TorchEngine:
     def available_nbytes(self) -> int:
         if self._device.type == "cuda":
             return int(torch.cuda.mem_get_info(self._device)[0])
-        free = min(psutil.virtual_memory().available, memory_limit_nbytes())
+        free: int = min(psutil.virtual_memory().available, memory_limit_nbytes())
         node = self.world.node_of_rank[self.ranks[0]]
         return free // self.world.node_of_rank.count(node)
 
@@ -259,9 +255,7 @@ def _bind(
     raise UsageError(f"engine torch has no call for {case.collective}.")
 
 
-def _ring_shift(
-    group: Group, me: int, send: Any, receive: Any, handle: dist.ProcessGroup
-) -> Callable[[], object]:
+def _ring_shift(group: Group, me: int, send: Any, receive: Any, handle: dist.ProcessGroup) -> Callable[[], object]:
     following, preceding = group.ranks[(me + 1) % group.size], group.ranks[(me - 1) % group.size]
     shift = [
         dist.P2POp(dist.isend, send, following, handle),
@@ -308,23 +302,13 @@ def visible_gpus() -> int:
 def check_backend(backend: str) -> None:
     """Raise UsageError if this torch or this machine cannot run `backend`."""
     if backend == "nccl" and not torch.cuda.is_available():
-        raise UsageError(
-            f"backend nccl needs a GPU, torch {torch.__version__} sees none here: use --backend gloo."
-        )
+        raise UsageError(f"backend nccl needs a GPU, torch {torch.__version__} sees none here: use --backend gloo.")
     if not dist.is_backend_available(backend):
-        known = [
-            name
-            for name in dist.Backend.backend_list
-            if name != "undefined" and dist.is_backend_available(name)
-        ]
-        raise UsageError(
-            f"torch {torch.__version__} has no backend {backend!r} here: it has {', '.join(known)}."
-        )
+        known = [name for name in dist.Backend.backend_list if name != "undefined" and dist.is_backend_available(name)]
+        raise UsageError(f"torch {torch.__version__} has no backend {backend!r} here: it has {', '.join(known)}.")
 
 
-def open_engine(
-    *, rank: int, size: int, local_rank: int, backend: str | None, timeout_seconds: float
-) -> TorchEngine:
+def open_engine(*, rank: int, size: int, local_rank: int, backend: str | None, timeout_seconds: float) -> TorchEngine:
     """Join the world that MASTER_ADDR and MASTER_PORT name, as `rank` of `size`.
 
     Raises UsageError for a backend that cannot run here, CommbenchError if the world does not come together.
@@ -352,6 +336,6 @@ def _join(rank: int, size: int, timeout: timedelta) -> None:
                 f"rank {rank} cannot listen on {place}: the port is in use; set MASTER_PORT to a free one."
             ) from error
         raise RendezvousError(
-            f"rank {rank} of {size} did not meet the others at {place} within {timeout.total_seconds():.0f} s: {reason}; "
+            f"rank {rank} of {size} did not meet the others at {place} in {timeout.total_seconds():.0f} s: {reason}; "
             "check that all ranks were started and that the address is reachable from every node."
         ) from error

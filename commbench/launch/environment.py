@@ -60,7 +60,7 @@ _LAUNCHERS = (
         "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
         "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE", _no_address,
     ),
-    _Launcher("MPICH (PMI)", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "HYDI_CONTROL_FD", _no_address),
+    _Launcher("MPICH (PMI)", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_ID", _no_address),
     _Launcher(
         "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
         "SLURM_JOB_ID", _first_slurm_host,
@@ -75,9 +75,7 @@ def find_place(environment: Mapping[str, str]) -> RankPlace | None:
     """
     for launcher in _LAUNCHERS:
         # In a batch script, outside srun, Slurm sets SLURM_PROCID too: only a step has a number of tasks.
-        if launcher.rank in environment and not (
-            launcher.name == "Slurm" and launcher.size not in environment
-        ):
+        if launcher.rank in environment and not (launcher.name == "Slurm" and launcher.size not in environment):
             return _place(launcher, environment)
     half = [name for name in ("WORLD_SIZE", "LOCAL_RANK") if name in environment]
     if half:
@@ -94,27 +92,22 @@ def _place(launcher: _Launcher, environment: Mapping[str, str]) -> RankPlace:
             f"{launcher.rank}={rank} and {launcher.size}={size} contradict each other: ranks are 0 to {size - 1}."
         )
     _check_mpi(launcher, rank, size, environment)
-    local_rank = (
-        _number(environment, launcher.local_rank, launcher) if launcher.local_rank in environment else 0
-    )
+    local_rank = _number(environment, launcher.local_rank, launcher) if launcher.local_rank in environment else 0
     local_size = _local_size(launcher, environment, local_rank)
     if local_rank >= local_size or local_size > size:
         raise UsageError(
-            f"{launcher.local_rank}={local_rank}, {launcher.local_size}={local_size} and {launcher.size}={size} contradict each other."
+            f"{launcher.local_rank}={local_rank}, {launcher.local_size}={local_size} and {launcher.size}={size} "
+            "contradict each other."
         )
     address = (
-        environment.get("MASTER_ADDR")
-        or launcher.address(environment)
-        or (LOOPBACK if local_size == size else None)
+        environment.get("MASTER_ADDR") or launcher.address(environment) or (LOOPBACK if local_size == size else None)
     )
     if address is None:
         raise UsageError(
             f"{launcher.name} started {size} ranks on several nodes and MASTER_ADDR is not set: "
             "set it to the host of rank 0, on all ranks."
         )
-    return RankPlace(
-        launcher.name, rank, size, local_rank, local_size, address, _port(launcher, environment, size)
-    )
+    return RankPlace(launcher.name, rank, size, local_rank, local_size, address, _port(launcher, environment, size))
 
 
 def _number(environment: Mapping[str, str], name: str, launcher: _Launcher) -> int:
@@ -146,9 +139,7 @@ def _slurm_tasks(text: str, node: int) -> int:
         tasks, _, times = part.partition("(x")
         times = times.removesuffix(")") or "1"
         if not (tasks.isdigit() and times.isdigit() and int(times) < 1_000_000):
-            raise UsageError(
-                f"cannot read SLURM_STEP_TASKS_PER_NODE={text!r}: expected something like 4(x2),3."
-            )
+            raise UsageError(f"cannot read SLURM_STEP_TASKS_PER_NODE={text!r}: expected something like 4(x2),3.")
         counts += [int(tasks)] * int(times)
     if node >= len(counts):
         raise UsageError(f"SLURM_NODEID={node} and SLURM_STEP_TASKS_PER_NODE={text!r} contradict each other.")
@@ -157,16 +148,14 @@ def _slurm_tasks(text: str, node: int) -> int:
 
 def _check_mpi(launcher: _Launcher, rank: int, size: int, environment: Mapping[str, str]) -> None:
     """RANK and WORLD_SIZE copied from an MPI launcher by a wrapper script must be that launcher's."""
-    theirs = next(
-        (other for other in _LAUNCHERS[1:3] if other.rank in environment and other.size in environment), None
-    )
+    theirs = next((other for other in _LAUNCHERS[1:3] if other.rank in environment and other.size in environment), None)
     if launcher.name != "torchrun" or theirs is None or "TORCHELASTIC_RUN_ID" in environment:
         return
     found = (environment[theirs.rank], environment[theirs.size])
     if found != (str(rank), str(size)):
         raise UsageError(
-            f"RANK={rank} WORLD_SIZE={size} and {theirs.rank}={found[0]} {theirs.size}={found[1]} contradict each other: "
-            "unset the pair that is stale."
+            f"RANK={rank} WORLD_SIZE={size} and {theirs.rank}={found[0]} {theirs.size}={found[1]} "
+            "contradict each other: unset the pair that is stale."
         )
 
 

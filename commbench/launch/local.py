@@ -15,7 +15,7 @@ from uuid import uuid4
 from commbench.errors import CommbenchError, InterruptedRunError
 from commbench.launch.environment import LOOPBACK
 
-# Elastic gives a worker 30 s after SIGTERM; one that is stopped never takes it, and the others have nothing to wait for.
+# Elastic gives a worker 30 s after SIGTERM; one that is stopped never takes it, and there is nothing to wait for.
 _REAP_AFTER_SECONDS = 3.0
 _OUR_EXIT_CODES = frozenset({1, 2, 3, 124, 130})
 
@@ -81,9 +81,7 @@ def _explain(failures: dict[int, Any], count: int) -> CommbenchError:
     else:
         how, hint = f"ended with exit code {code}", ""
     message = f": {failure.message}" if os.path.exists(failure.error_file) else ""
-    return WorkerDiedError(
-        f"rank {rank} of {count} (pid {failure.pid} on this machine) {how}{hint}{message}."
-    )
+    return WorkerDiedError(f"rank {rank} of {count} (pid {failure.pid} on this machine) {how}{hint}{message}.")
 
 
 class _Reaper:

@@ -37,9 +37,7 @@ class Recorder:
     def sampled(self, case: Case, measured: Sequence[Measured], seconds: float) -> None:
         self._seconds = seconds
         positions = self._cases[case.index].groups
-        self._writer.add_samples(
-            row for batches in measured for row in _sample_rows(case.index, positions, batches)
-        )
+        self._writer.add_samples(row for batches in measured for row in _sample_rows(case.index, positions, batches))
         self._progress.update(self._closed, seconds, describe(case))
 
     def closed(self, state: CaseState) -> None:

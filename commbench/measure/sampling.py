@@ -1,4 +1,4 @@
-"""How many calls make a batch, how many batches a sample: pure decisions, the same on every rank from the same numbers."""
+"""How many calls make a batch, how many batches are enough: pure decisions, from the same numbers on every rank."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

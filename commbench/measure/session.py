@@ -39,7 +39,7 @@ class Watch(Protocol):
 class Measured:
     """Batches of one case: arrays of seconds per call, groups x batches, each the maximum over the group's ranks.
 
-    `kind`: `first`, `warmup` or `batch`; `calls` of each group in a batch; `wrong` elements by group if data was checked.
+    `calls` of each group in a batch; `wrong` elements by group where data was checked.
     """
 
     kind: SampleKind
@@ -97,9 +97,7 @@ def describe(case: Case) -> str:
         if len(case.groups) == 1
         else f"{len(case.groups)} groups of {case.layout}"
     )
-    return (
-        f"{case.collective}{size} {case.dtype}{redop} on {where if where != 'world world' else 'the world'}"
-    )
+    return f"{case.collective}{size} {case.dtype}{redop} on {where if where != 'world world' else 'the world'}"
 
 
 class Session:
@@ -116,9 +114,7 @@ class Session:
         observer: Observer,
         watch: Watch,
     ) -> None:
-        self.states = [
-            CaseState(case, [GroupSamples() for _ in case.groups], [1] * len(case.groups)) for case in cases
-        ]
+        self.states = [CaseState(case, [GroupSamples() for _ in case.groups], [1] * len(case.groups)) for case in cases]
         self.seconds = 0.0
         self.interrupted = False
         self._engine = engine
@@ -135,15 +131,11 @@ class Session:
         """Measure until every case is closed or Ctrl-C."""
         self._began = self._engine.now_seconds()
         with self._watch.watching("the barrier before the first case"):
-            self._target_seconds = batch_target_seconds(
-                self._engine.stopwatch.resolution_seconds, self._time_barrier()
-            )
+            self._target_seconds = batch_target_seconds(self._engine.stopwatch.resolution_seconds, self._time_barrier())
         for state in self.states:
             self._close_if_impossible(state)
         round_number = 0
-        while (
-            cases := [state.case for state in self.states if state.status is None]
-        ) and not self.interrupted:
+        while (cases := [state.case for state in self.states if state.status is None]) and not self.interrupted:
             for case in shuffled(cases, self._seed, round_number):
                 if not self.interrupted:
                     self._visit(self.states[case.index])
@@ -169,9 +161,7 @@ class Session:
                 measured = self._measure_round(state, calls)
         except self._engine.transport_errors as error:
             reason = str(error).strip().splitlines()[0]
-            raise TransportError(
-                f"{describe(case)} failed: {reason}; a rank has died, or its link is down."
-            ) from error
+            raise TransportError(f"{describe(case)} failed: {reason}; a rank has died, or its link is down.") from error
         state.rounds += 1
         state.spent_seconds += self.seconds - started
         self._observer.sampled(case, measured, self.seconds)
@@ -206,9 +196,7 @@ class Session:
                 write_pattern(data, case, call)
             measured = self._measure(state, calls, "first", 1)
             state.mismatches = self._share_mismatches([find_mismatch(data, case, call) for call in mine])
-            wrong = [
-                sum(bad.wrong for bad in state.mismatches if bad.rank in group.ranks) for group in case.groups
-            ]
+            wrong = [sum(bad.wrong for bad in state.mismatches if bad.rank in group.ranks) for group in case.groups]
             measured = replace(measured, wrong=tuple(wrong))
             for call in mine:
                 write_steady(data, case, call)
@@ -246,9 +234,7 @@ class Session:
 
     # -- timing ----------------------------------------------------------------------------------------------------
 
-    def _measure(
-        self, state: CaseState, calls: Sequence[Call | None], kind: SampleKind, batches: int
-    ) -> Measured:
+    def _measure(self, state: CaseState, calls: Sequence[Call | None], kind: SampleKind, batches: int) -> Measured:
         engine, stopwatch = self._engine, self._engine.stopwatch
         scope = None if state.case.concurrency == "together" else state.case.groups[0]
         taken = np.full((2, len(calls), batches), -np.inf)
@@ -285,9 +271,7 @@ class Session:
 
     def _close_if_done(self, state: CaseState) -> None:
         share = self._rules.budget_seconds / len(self.states)
-        if state.rounds >= self._rules.min_rounds and all(
-            self._rules.is_precise(s.seconds) for s in state.samples
-        ):
+        if state.rounds >= self._rules.min_rounds and all(self._rules.is_precise(s.seconds) for s in state.samples):
             self._close(state, "ok", "")
         elif state.spent_seconds >= share or self.seconds >= self._rules.budget_seconds:
             precise = all(self._rules.is_precise(samples.seconds) for samples in state.samples)

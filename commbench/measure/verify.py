@@ -106,20 +106,15 @@ def receive_tile(case: Case, ranks: int, me: int, block: int) -> NDArray[Any]:
 
 def _takes_part(case: Case, rank: int, position: NDArray[np.int64], ranks: int) -> NDArray[np.bool_]:
     """Which elements of `rank` take part, when the dtype cannot hold the contribution of all ranks exactly."""
-    limit = (
-        min(case.element.power_of_two_limit, _MAX_EXPONENT)
-        if case.redop == "prod"
-        else case.element.exact_limit
-    )
-    return (rank + position) % ceil(ranks / limit) == 0
+    limit = min(case.element.power_of_two_limit, _MAX_EXPONENT) if case.redop == "prod" else case.element.exact_limit
+    takes_part: NDArray[np.bool_] = (rank + position) % ceil(ranks / limit) == 0
+    return takes_part
 
 
 def _reduced_tile(case: Case, ranks: int, block: int) -> NDArray[Any]:
     tiles = np.stack([send_tile(case, ranks, rank, block) for rank in range(ranks)])
     if case.redop == "avg":
-        mean: NDArray[Any] = (
-            tiles.sum(axis=0) / ranks if case.element.kind == "float" else tiles.sum(axis=0) // ranks
-        )
+        mean: NDArray[Any] = tiles.sum(axis=0) / ranks if case.element.kind == "float" else tiles.sum(axis=0) // ranks
         return mean
     reduced: NDArray[Any] = _REDUCTIONS[case.redop].reduce(tiles)
     return reduced
@@ -131,7 +126,8 @@ def _differs(case: Case, ranks: int, got: NDArray[Any], want: NDArray[Any]) -> N
         off = np.abs(got.astype(np.float64) - want) > want * (ranks + 1) / case.element.exact_limit
     else:
         off = got != want
-    return off | (got != got)
+    different: NDArray[np.bool_] = off | (got != got)  # NaN differs from everything, itself included
+    return different
 
 
 def _repeated(tile: NDArray[np.int64], element: Dtype) -> NDArray[Any]:

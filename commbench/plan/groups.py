@@ -71,9 +71,7 @@ def _rail(world: World, _: str) -> Iterator[Wave]:
     nodes = world.ranks_by_node()
     widths = {len(ranks) for ranks in nodes}
     if len(widths) > 1:
-        raise UsageError(
-            f"layout rail needs as many ranks on every node, found {sorted(widths)}: use ranks:…."
-        )
+        raise UsageError(f"layout rail needs as many ranks on every node, found {sorted(widths)}: use ranks:….")
     yield _wave("rail", list(zip(*nodes, strict=True)))
 
 
@@ -82,16 +80,12 @@ def _mesh(world: World, spec: str) -> Iterator[Wave]:
     product = prod(length for _, length in axes)
     if product != world.size:
         shown = " x ".join(f"{axis}={length}" for axis, length in axes)
-        raise UsageError(
-            f"mesh {shown} is {product} ranks, but the world has {world.size}: make the product match."
-        )
+        raise UsageError(f"mesh {shown} is {product} ranks, but the world has {world.size}: make the product match.")
     stride = product
     for axis, length in axes:
         stride //= length
         lines = [
-            range(start, start + length * stride, stride)
-            for start in range(product)
-            if start // stride % length == 0
+            range(start, start + length * stride, stride) for start in range(product) if start // stride % length == 0
         ]
         yield _wave(f"mesh:{axis}", lines)
 
@@ -118,9 +112,7 @@ def _halves(world: World, _: str) -> Iterator[Wave]:
 
 def _strided(world: World, spec: str) -> Iterator[Wave]:
     if not re.fullmatch(r"\d+", spec, re.ASCII) or not 1 <= int(spec) <= world.size:
-        raise UsageError(
-            f"strided:{spec}: the stride is a whole number from 1 to the world size {world.size}."
-        )
+        raise UsageError(f"strided:{spec}: the stride is a whole number from 1 to the world size {world.size}.")
     stride = int(spec)
     yield _wave(f"strided:{stride}", [range(first, world.size, stride) for first in range(stride)])
 
@@ -139,9 +131,7 @@ def _ranks(world: World, spec: str) -> Iterator[Wave]:
     times = Counter(rank for group in groups for rank in group)
     rank, count = times.most_common(1)[0]
     if count > 1:
-        raise UsageError(
-            f"ranks:{spec} names rank {rank} {count} times: the groups of one layout share no rank."
-        )
+        raise UsageError(f"ranks:{spec} names rank {rank} {count} times: the groups of one layout share no rank.")
     yield _wave(f"ranks:{spec}", groups)
 
 

@@ -56,7 +56,8 @@ def _geometric(part: str, first: int, last: int, step: str) -> list[int]:
         )
     if factor < Fraction(1001, 1000):
         raise UsageError(f"the factor {step!r} of {part!r} is below 1.001: take a larger one.")
-    sizes, size = [], Fraction(first)
+    sizes: list[int] = []
+    size = Fraction(first)
     while size <= last and len(sizes) <= MAX_SIZES:
         sizes.append(math.floor(size))
         # Rounded each time: an exact fraction grows by the digits of the factor at every step.

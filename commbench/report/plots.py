@@ -29,7 +29,7 @@ _COLOURS = (
     "#7F3C8D",
 )
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
-_STYLE = {
+_STYLE: Any = {
     "font.size": 10.5,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -45,9 +45,7 @@ _STYLE = {
 
 def draw_plots(run: Run) -> dict[str, bytes]:
     """PNG bytes by file name, for every layout that has at least one timed size; empty where there is none."""
-    lines = [
-        line for line in table_lines(run.rows) if line.row.seconds_median is not None and line.row.size_bytes
-    ]
+    lines = [line for line in table_lines(run.rows) if line.row.seconds_median is not None and line.row.size_bytes]
     views: dict[tuple[str, ...], list[Line]] = {}
     for line in lines:
         views.setdefault(_view(line.row), []).append(line)
@@ -64,9 +62,7 @@ def _view(row: SummaryRow) -> tuple[str, ...]:
     return (row.layout, row.concurrency)
 
 
-def _figure(
-    run: Run, view: tuple[str, ...], lines: Sequence[Line], title: str, draw: Callable[..., None]
-) -> bytes:
+def _figure(run: Run, view: tuple[str, ...], lines: Sequence[Line], title: str, draw: Callable[..., None]) -> bytes:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -76,9 +72,7 @@ def _figure(
         for index, (label, series) in enumerate(_series(lines)):
             draw(axes, series, label, _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)])
         axes.set_title(title, pad=24)
-        axes.text(
-            0, 1.02, _subtitle(run, view, lines), transform=axes.transAxes, color="#555555", fontsize=9.5
-        )
+        axes.text(0, 1.02, _subtitle(run, view, lines), transform=axes.transAxes, color="#555555", fontsize=9.5)
         axes.grid(True, which="major", color="#DDDDDD", linewidth=0.7)
         axes.set_axisbelow(True)
         _size_axis(axes, sorted({line.row.size_bytes for line in lines}))
@@ -100,9 +94,7 @@ def _series(lines: Sequence[Line]) -> list[tuple[str, list[SummaryRow]]]:
     found = []
     for (name, dtype, redop, ranks), group in groupby(sorted(rows, key=lambda row: row.case), key=key):
         factor = COLLECTIVES[name].bus_factor(ranks)
-        factor_text = (
-            f"factor {COLLECTIVES[name].factor_text} = {factor:.3g}" if factor is not None else "one rank"
-        )
+        factor_text = f"factor {COLLECTIVES[name].factor_text} = {factor:.3g}" if factor is not None else "one rank"
         kind = f" {dtype}{'' if redop == 'none' else ' ' + redop}" if several else ""
         size = f" on {ranks} ranks" if several_sizes else ""
         found.append((f"{name}{kind}{size}  ({factor_text})", sorted(group, key=lambda row: row.size_bytes)))
@@ -132,9 +124,7 @@ def _draw_time(axes: "Axes", rows: Sequence[SummaryRow], label: str, colour: str
     )
     axes.fill_between([row.size_bytes for row in bounded], low, high, color=colour, alpha=0.22, linewidth=0)
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(
-        lambda seconds, _: format_seconds(seconds).replace(".00", "").replace(".0 ", " ")
-    )
+    axes.yaxis.set_major_formatter(lambda seconds, _: format_seconds(seconds).replace(".00", "").replace(".0 ", " "))
     axes.set_ylabel("time per call, median with its 95 % interval")
 
 

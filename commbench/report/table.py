@@ -90,9 +90,7 @@ def legend(rows: Sequence[SummaryRow]) -> list[str]:
     if factors:
         lines.append(f"busbw = algbw × factor: {factors}.")
     if any(row.efficiency is not None for row in rows):
-        lines.append(
-            "theory: steps × alpha + factor × size / the link's nominal rate; efficiency = theory / time."
-        )
+        lines.append("theory: steps × alpha + factor × size / the link's nominal rate; efficiency = theory / time.")
     lines += _counts(rows)
     return lines
 
@@ -121,20 +119,11 @@ def _cases_by_status(rows: Sequence[SummaryRow]) -> dict[str, list[SummaryRow]]:
 
 def _title(run: Run) -> str:
     record = run.record
-    hosts = (
-        f"{len(record.hosts)} nodes"
-        if len(record.hosts) > 1
-        else record.hosts[0].name
-        if record.hosts
-        else "?"
-    )
-    software = (
-        f"torch {record.versions['torch']}, "
-        if record.engine == "torch" and "torch" in record.versions
-        else ""
-    )
+    hosts = f"{len(record.hosts)} nodes" if len(record.hosts) > 1 else record.hosts[0].name if record.hosts else "?"
+    software = f"torch {record.versions['torch']}, " if record.engine == "torch" and "torch" in record.versions else ""
     mode = run.rows[0].mode if run.rows else "throughput"
-    return f"commbench {record.versions.get('commbench', '?')}: {record.world_size} ranks on {hosts}, {software}{record.backend}, {mode}"
+    tool = f"commbench {record.versions.get('commbench', '?')}"
+    return f"{tool}: {record.world_size} ranks on {hosts}, {software}{record.backend}, {mode}"
 
 
 def _section(line: Line) -> tuple[object, ...]:
@@ -181,11 +170,7 @@ def _rate(value: float | None, line: Line) -> str:
 
 
 def _wrong(line: Line) -> str:
-    return (
-        "N/A"
-        if line.row.wrong is None and line.row.seconds_median is not None
-        else _number(line.row.wrong, 0)
-    )
+    return "N/A" if line.row.wrong is None and line.row.seconds_median is not None else _number(line.row.wrong, 0)
 
 
 COLUMNS = (

@@ -1,4 +1,4 @@
-"""The directory of a run: run.json, samples.csv, summary.csv. Written as it is measured, read also when half-written."""
+"""The directory of a run: run.json, samples.csv, summary.csv. Written while measuring, read also when half-written."""
 
 import csv
 import os
@@ -115,14 +115,9 @@ def load_run(directory: Path) -> Run:
     Raises CommbenchError if there is no run, if it is of a newer schema, or if a file does not read as one.
     """
     record = _load_record(directory)
-    done = {
-        (row.case, row.layout, row.group): row for row in _read_rows(directory / SUMMARY_FILE, SummaryRow)
-    }
+    done = {(row.case, row.layout, row.group): row for row in _read_rows(directory / SUMMARY_FILE, SummaryRow)}
     expected = [(case, position) for case in record.cases for position in case.groups]
-    keys = [
-        (case.index, record.groups[position].layout, record.groups[position].name)
-        for case, position in expected
-    ]
+    keys = [(case.index, record.groups[position].layout, record.groups[position].name) for case, position in expected]
     partial: dict[tuple[int, int], GroupSamples] = {}
     if not all(key in done for key in keys):
         partial = _collect_samples(directory / SAMPLES_FILE)
@@ -193,9 +188,7 @@ def _check_record(path: Path, record: RunRecord) -> None:
             )
     for case in record.cases:
         if case.collective not in COLLECTIVES or case.dtype not in DTYPES or case.requested_nbytes < 0:
-            raise CommbenchError(
-                f"{path} is damaged: case {case.index} is {case.collective!r} of {case.dtype!r}."
-            )
+            raise CommbenchError(f"{path} is damaged: case {case.index} is {case.collective!r} of {case.dtype!r}.")
         if not all(0 <= position < len(record.groups) for position in case.groups):
             raise CommbenchError(f"{path} is damaged: case {case.index} names a group that is not there.")
 
@@ -240,9 +233,7 @@ def _read_rows(path: Path, kind: type[Row]) -> Iterator[Row]:
             if header is None:  # the run ended before its first flush
                 return
             if header != list(readers):
-                raise CommbenchError(
-                    f"{path} does not start with the columns of {path.name}: found {header[:4]}…."
-                )
+                raise CommbenchError(f"{path} does not start with the columns of {path.name}: found {header[:4]}….")
             for cells in lines:
                 yield _row(path, lines.line_num, kind, readers, cells)
     except OSError as error:

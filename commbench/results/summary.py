@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from commbench.plan.collectives import COLLECTIVES, Blocks
 from commbench.plan.dtypes import DTYPES
 from commbench.results.schema import CaseRecord, GroupRecord, Status, SummaryRow
-from commbench.stats import Summary, summarize
+from commbench.stats import summarize
 from commbench.units import GB
 
 
@@ -29,9 +29,7 @@ def theory_seconds(case: CaseRecord, group: GroupRecord, nbytes: int) -> float |
     factor = spec.bus_factor(group.size)
     if factor is None or group.bytes_per_second is None:
         return None
-    return (
-        spec.steps(group.size) * (group.alpha_step_seconds or 0.0) + factor * nbytes / group.bytes_per_second
-    )
+    return spec.steps(group.size) * (group.alpha_step_seconds or 0.0) + factor * nbytes / group.bytes_per_second
 
 
 def summarize_group(
@@ -70,7 +68,14 @@ def summarize_group(
         concurrency=case.concurrency,
         mode=case.mode,
         link_class=group.link_class,
-        **_times(summary),
+        samples=summary.samples if summary else 0,
+        seconds_median=median,
+        seconds_ci_low=summary.ci_low if summary else None,
+        seconds_ci_high=summary.ci_high if summary else None,
+        seconds_min=summary.minimum if summary else None,
+        seconds_p95=summary.p95 if summary else None,
+        seconds_p99=summary.p99 if summary else None,
+        seconds_max=summary.maximum if summary else None,
         first_call_seconds=samples.first_call_seconds,
         enqueue_seconds=_median(samples.enqueue_seconds),
         algbw_gbps=algbw,
@@ -81,22 +86,6 @@ def summarize_group(
         status=status,
         reason=reason,
     )
-
-
-def _times(
-    summary: Summary | None,
-) -> dict[str, float | int | None]:  # the columns that come straight from Summary
-    names = {
-        "seconds_median": "median",
-        "seconds_ci_low": "ci_low",
-        "seconds_ci_high": "ci_high",
-        "seconds_min": "minimum",
-        "seconds_p95": "p95",
-        "seconds_p99": "p99",
-        "seconds_max": "maximum",
-    }
-    times = {column: getattr(summary, name, None) for column, name in names.items()}
-    return {"samples": summary.samples if summary else 0, **times}
 
 
 def _median(values: Sequence[float]) -> float | None:
