@@ -12,6 +12,7 @@ from commbench.errors import UsageError
 
 GB = 1e9
 MAX_NBYTES = 1 << 50  # a size beyond 1 PiB is a typing error
+_MAX_CHARACTERS = 200  # so is a longer text
 
 _BINARY = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SECONDS = {
@@ -31,7 +32,7 @@ _RATES |= {"kbit": 125.0, "mbit": 125e3, "gbit": 125e6}
 
 def parse_nbytes(text: str) -> int:
     """Bytes in a text like `64K`, `1.5M`, `2GiB` or `512`. Raises UsageError unless it is from 1 byte to 1 PiB."""
-    match = re.fullmatch(r"\s*([+-]?\d+(?:\.\d+)?|[+-]?\.\d+)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE | re.ASCII)
+    match = _match(r"\s*([+-]?\d+(?:\.\d+)?|[+-]?\.\d+)\s*(?i:([KMGT]?)(?:i?B)?)\s*", text)
     if match is None:
         raise UsageError(f"cannot read the size {text!r}: write bytes with K, M, G or T (binary), like 64K or 1.5M.")
     # Exact arithmetic: 0.3M must not depend on how a float rounds.
@@ -71,15 +72,20 @@ def parse_rate(text: str) -> float:
 
 def parse_fraction(text: str) -> float:
     """A fraction in a text like `5%` or `0.05`. Raises UsageError unless it is at least 0 and below 1."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(%?)\s*", text, re.ASCII)
+    match = _match(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(%?)\s*", text)
     value = float(match[1]) / (100.0 if match[2] else 1.0) if match else -1.0
     if not 0.0 <= value < 1.0:
         raise UsageError(f"cannot read {text!r} as a fraction: write 5% or 0.05.")
     return value
 
 
+def _match(pattern: str, text: str) -> re.Match[str] | None:
+    # Python reads no whole number of more than 4300 digits, and long blanks make a pattern slow.
+    return re.fullmatch(pattern, text, re.ASCII) if len(text) <= _MAX_CHARACTERS else None
+
+
 def _parse_scaled(text: str, scales: dict[str, float], kind: str, example: str) -> float:
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+)\s*(\S*)\s*", text, re.ASCII)
+    match = _match(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+)\s*(\S*)\s*", text)
     scale = scales.get(match[2]) if match else None
     if match is None or scale is None:
         raise UsageError(f"cannot read the {kind} {text!r}: write it like {example}.")

@@ -267,9 +267,12 @@ def _local_worker(request: "SweepRequest", parent_pid: int, quiet: bool) -> "Fin
     from commbench.launch.environment import find_place
 
     try:
-        return _run_rank(request, find_place(os.environ), parent_pid, quiet)
+        finished = _run_rank(request, find_place(os.environ), parent_pid, quiet)
     except SaidError as error:
         sys.exit(error.exit_code)
+    if isinstance(finished.verdict, InterruptedRunError):  # the launcher is ending too, and takes no more results
+        sys.exit(finished.verdict.exit_code)
+    return finished
 
 
 def _run_rank(request: "SweepRequest", place: "RankPlace | None", parent_pid: int | None, quiet: bool) -> "Finished":

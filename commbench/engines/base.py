@@ -95,6 +95,10 @@ class Engine(Protocol):
         """A clock that only grows, for budgets; virtual on the fake engine."""
         ...
 
+    def explain(self, error: Exception) -> str:
+        """The reason in a transport error, in a few words."""
+        ...
+
     def unsupported(self, case: Case) -> str | None:
         """Why this engine cannot run `case`, in a few words; None if it can."""
         ...

@@ -57,6 +57,9 @@ class FakeEngine:
     def now_seconds(self) -> float:
         return self.clock.seconds
 
+    def explain(self, error: Exception) -> str:
+        return str(error)
+
     def unsupported(self, case: Case) -> str | None:
         return None
 

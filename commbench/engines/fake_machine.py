@@ -60,10 +60,12 @@ def parse_fake_machine(spec: str) -> FakeMachine:
     machine = FakeMachine()
     for part in filter(None, (part.strip() for part in spec.split(","))):
         key, equals, value = part.partition("=")
-        key, _, from_size = key.partition("@")
+        key, at, from_size = key.partition("@")
         if key not in FAKE_KEYS:
             raise unknown_name("key of --fake", key, FAKE_KEYS)
         try:
+            if at and not (from_size and key in ("nvlink", "net")):
+                raise ValueError(part)
             machine = _with_part(machine, key, from_size, value if equals else "")
         except ValueError:
             raise UsageError(f"cannot read {part!r} of --fake: write {key}={FAKE_KEYS[key]}.") from None
@@ -73,22 +75,24 @@ def parse_fake_machine(spec: str) -> FakeMachine:
 def _with_part(machine: FakeMachine, key: str, from_size: str, value: str) -> FakeMachine:
     """`machine` with one part changed. Raises ValueError for a value without the form of its key."""
     if key == "ranks-per-node":
-        return replace(machine, ranks_per_node=_at_least_one(value))
+        return replace(machine, ranks_per_node=_at_least(1, value))
     if key == "noise":
         return replace(machine, noise=parse_fraction(value))
     subject, number = value.split(":")
     if key == "slow-rank":
-        return replace(machine, slow_ranks={**machine.slow_ranks, int(subject): _factor(number)})
+        return replace(machine, slow_ranks={**machine.slow_ranks, _at_least(0, subject): _factor(number)})
     if key == "slow-link":
-        a, b = (int(rank) for rank in subject.split("-"))
+        a, b = (_at_least(0, rank) for rank in subject.split("-"))
+        if a == b:
+            raise ValueError(subject)
         return replace(machine, slow_links={**machine.slow_links, (a, b): _factor(number)})
     line = FakeLine(key, parse_nbytes(from_size) if from_size else 0, parse_seconds(subject), parse_rate(number))
     others = [old for old in machine.lines if (old.link_class, old.from_nbytes) != (key, line.from_nbytes)]
     return replace(machine, lines=(*others, line))
 
 
-def _at_least_one(text: str) -> int:
-    if int(text) < 1:
+def _at_least(least: int, text: str) -> int:
+    if int(text) < least:
         raise ValueError(text)
     return int(text)
 

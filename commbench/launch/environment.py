@@ -48,7 +48,7 @@ def _first_slurm_host(environment: Mapping[str, str]) -> str | None:
 
     try:
         return str(expand_hostlist(nodes)[0])
-    except (BadHostlist, IndexError) as error:
+    except (BadHostlist, IndexError, ValueError) as error:
         raise UsageError(f"cannot read SLURM_STEP_NODELIST={nodes!r}: {error}; set MASTER_ADDR.") from error
 
 
@@ -60,7 +60,7 @@ _LAUNCHERS = (
         "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
         "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE", _no_address,
     ),
-    _Launcher("MPICH (PMI)", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_ID", _no_address),
+    _Launcher("MPICH (PMI)", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_JOBID", _no_address),
     _Launcher(
         "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
         "SLURM_JOB_ID", _first_slurm_host,
@@ -116,9 +116,13 @@ def _number(environment: Mapping[str, str], name: str, launcher: _Launcher) -> i
         raise UsageError(
             f"{launcher.rank} is set but {name} is not: {launcher.name} sets both; set it, or unset {launcher.rank}."
         )
-    if not (value.isascii() and value.isdigit()):
+    if not _is_number(value):
         raise UsageError(f"{name}={value!r} is not a whole number.")
     return int(value)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 9
 
 
 def _local_size(launcher: _Launcher, environment: Mapping[str, str], local_rank: int) -> int:
@@ -128,8 +132,8 @@ def _local_size(launcher: _Launcher, environment: Mapping[str, str], local_rank:
         return local_rank + 1
     if launcher.name != "Slurm":
         return _number(environment, launcher.local_size, launcher)
-    node = environment.get("SLURM_NODEID", "0")
-    return _slurm_tasks(value, int(node) if node.isdigit() else 0)
+    node = _number(environment, "SLURM_NODEID", launcher) if "SLURM_NODEID" in environment else 0
+    return _slurm_tasks(value, node)
 
 
 def _slurm_tasks(text: str, node: int) -> int:
@@ -138,7 +142,7 @@ def _slurm_tasks(text: str, node: int) -> int:
     for part in text.split(","):
         tasks, _, times = part.partition("(x")
         times = times.removesuffix(")") or "1"
-        if not (tasks.isdigit() and times.isdigit() and int(times) < 1_000_000):
+        if not (_is_number(tasks) and _is_number(times) and int(times) < 1_000_000):
             raise UsageError(f"cannot read SLURM_STEP_TASKS_PER_NODE={text!r}: expected something like 4(x2),3.")
         counts += [int(tasks)] * int(times)
     if node >= len(counts):
@@ -170,4 +174,4 @@ def _port(launcher: _Launcher, environment: Mapping[str, str], size: int) -> int
             "RANK is set but MASTER_PORT is not: set it to a free port of MASTER_ADDR, the same on all ranks."
         )
     job = f"{launcher.name}/{environment.get(launcher.job, '')}/{environment.get('SLURM_STEP_ID', '')}"
-    return _FIRST_PORT + zlib.crc32(job.encode()) % _PORTS
+    return _FIRST_PORT + zlib.crc32(job.encode(errors="backslashreplace")) % _PORTS

@@ -17,7 +17,7 @@ from commbench.launch.environment import LOOPBACK
 
 # Elastic gives a worker 30 s after SIGTERM; one that is stopped never takes it, and there is nothing to wait for.
 _REAP_AFTER_SECONDS = 3.0
-_OUR_EXIT_CODES = frozenset({1, 2, 3, 124, 130})
+_OUR_EXIT_CODES = frozenset({1, 2, 3, 124})
 
 
 class WorkerDiedError(CommbenchError):
@@ -61,8 +61,8 @@ def run_local_workers(count: int, entry: Callable[..., Any], *args: object) -> A
         results: dict[int, Any] = elastic_launch(config, entry)(*args)
     except ChildFailedError as failed:
         raise _explain(failed.failures, count) from failed
-    except (SignalException, KeyboardInterrupt) as stopped:
-        raise InterruptedRunError("interrupted.") from stopped
+    except SignalException as stopped:
+        raise InterruptedRunError(f"interrupted by {stopped.sigval.name}: what was measured is kept.") from stopped
     finally:
         reaper.finish()
         logging.disable(logging.NOTSET)
@@ -73,6 +73,8 @@ def _explain(failures: dict[int, Any], count: int) -> CommbenchError:
     """The error for the first worker that failed, as torch's launcher saw it."""
     rank, failure = min(failures.items(), key=lambda item: item[1].timestamp)
     code = failure.exitcode
+    if code == InterruptedRunError.exit_code:
+        return InterruptedRunError("interrupted: what was measured is kept.")
     if code in _OUR_EXIT_CODES and not os.path.exists(failure.error_file):
         return WorkerExitError(code)
     if code < 0:

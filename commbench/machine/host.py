@@ -32,7 +32,7 @@ def memory_limit_nbytes(root: Path = ROOT) -> int:
     """Bytes that this process's cgroup may still take; a huge number where there is no limit or none can be read."""
     unlimited = 1 << 62
     limit, used = (_read(root / "sys/fs/cgroup" / name) for name in ("memory.max", "memory.current"))
-    if not (limit.isascii() and limit.isdigit() and used.isdigit()):
+    if not all(text.isascii() and text.isdigit() for text in (limit, used)):
         return unlimited
     return max(0, int(limit) - int(used))
 

@@ -160,7 +160,7 @@ class Session:
                 calls = [self._prepare(case, group) for group in case.groups]
                 measured = self._measure_round(state, calls)
         except self._engine.transport_errors as error:
-            reason = str(error).strip().splitlines()[0]
+            reason = self._engine.explain(error)
             raise TransportError(f"{describe(case)} failed: {reason}; a rank has died, or its link is down.") from error
         state.rounds += 1
         state.spent_seconds += self.seconds - started

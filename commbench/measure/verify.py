@@ -88,12 +88,15 @@ def send_tile(case: Case, ranks: int, rank: int, block: int) -> NDArray[np.int64
     spread = 37 * rank + 59 * block + position
     if not case.spec.reduces or case.redop in ("min", "max"):
         return spread % PERIOD
+    mixed = spread * spread % PERIOD  # few different values, in an order without a rule: sums over ranks differ too
     if case.redop == "prod":
-        return np.where(_takes_part(case, rank, position, ranks), 2, 1)
+        return np.where(_takes_part(case, rank, position, ranks) & (mixed % 2 == 0), 2, 1)
     highest = min(PERIOD - 1, case.element.exact_limit // ranks)
+    if highest == PERIOD - 1:
+        return spread % PERIOD
     if highest:
-        return spread % (highest + 1)
-    return np.where(_takes_part(case, rank, position, ranks), 1, 0)
+        return mixed % (highest + 1)
+    return np.where(_takes_part(case, rank, position, ranks) & (mixed % 2 == 1), 1, 0)
 
 
 def receive_tile(case: Case, ranks: int, me: int, block: int) -> NDArray[Any]:

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from commbench.errors import InterruptedRunError, StalledError
 from commbench.results.schema import Outcome
 
+_HINT = "look for a rank that is stopped, or a link that is down"
 _TICK_SECONDS = 0.5
 _OTHERS_WAIT_SECONDS = 2.0
 _INTERRUPT_GRACE_SECONDS = 5.0
@@ -37,7 +38,7 @@ class Watchdog:
         self._timeout_seconds = timeout_seconds
         self._parent_pid = parent_pid
         self._on_end = on_end
-        self._watched: tuple[float, str] | None = None
+        self._watched: tuple[float, str, str] | None = None
         self._interrupted_at: float | None = None
         self._wake_read, self._wake_write = os.pipe()
         self._stopped = threading.Event()
@@ -63,9 +64,9 @@ class Watchdog:
         signal.set_wakeup_fd(-1)
 
     @contextmanager
-    def watching(self, what: str) -> Iterator[None]:
-        """Give the body `timeout_seconds`; `what` is said if it takes longer."""
-        self._watched = (time.monotonic(), what)
+    def watching(self, what: str, hint: str = _HINT) -> Iterator[None]:
+        """Give the body `timeout_seconds`; if it takes longer, `what` it was and the `hint` are said."""
+        self._watched = (time.monotonic(), what, hint)
         try:
             yield
         finally:
@@ -100,13 +101,13 @@ class Watchdog:
         watched = self._watched
         if watched is None:
             return
-        since, what = watched
+        since, what, hint = watched
         waited = time.monotonic() - since
         if waited < self._timeout_seconds + (_OTHERS_WAIT_SECONDS if self._rank else 0.0):
             return
         message = (
             f"rank {self._rank} hangs in {what}: no progress for {waited:.0f} s, at most {self._timeout_seconds:g} s "
-            "were allowed (--timeout); look for a rank that is stopped, or a link that is down."
+            f"were allowed (--timeout); {hint}."
         )
         self._end("stalled", message, StalledError.exit_code)
 

@@ -75,7 +75,7 @@ def run_rank(request: SweepRequest, place: RankPlace | None, parent_pid: int | N
 
     watchdog = Watchdog(rank, request.timeout_seconds, parent_pid, on_end)
     watchdog.start()
-    with watchdog.watching("the rendezvous, waiting for all ranks"):
+    with watchdog.watching(*_rendezvous(place)):
         engine = _open_engine(request, place)
         cases = build_plan(request.plan, engine.world, engine.one_buffer)
         _allocate(engine, cases)
@@ -103,6 +103,13 @@ def run_rank(request: SweepRequest, place: RankPlace | None, parent_pid: int | N
         recorder.finish("interrupted" if session.interrupted else "complete", session.seconds)
     engine.close()
     return Finished(recorder.directory if recorder else None, _verdict(session))
+
+
+def _rendezvous(place: RankPlace | None) -> tuple[str, str]:
+    """What a rank waits for at the start, and what to look at when that takes too long."""
+    where = f" at {place.master_addr}:{place.master_port}, waiting for {place.world_size} ranks" if place else ""
+    hint = "check that every rank was started, and that this address is reachable from every node"
+    return f"the rendezvous{where}", hint
 
 
 def _open_engine(request: SweepRequest, place: RankPlace | None) -> Engine:

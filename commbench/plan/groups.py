@@ -111,7 +111,7 @@ def _halves(world: World, _: str) -> Iterator[Wave]:
 
 
 def _strided(world: World, spec: str) -> Iterator[Wave]:
-    if not re.fullmatch(r"\d+", spec, re.ASCII) or not 1 <= int(spec) <= world.size:
+    if not re.fullmatch(r"\d{1,9}", spec, re.ASCII) or not 1 <= int(spec) <= world.size:
         raise UsageError(f"strided:{spec}: the stride is a whole number from 1 to the world size {world.size}.")
     stride = int(spec)
     yield _wave(f"strided:{stride}", [range(first, world.size, stride) for first in range(stride)])

@@ -1,6 +1,7 @@
 """The size grammar: `64K`, `1K,1M,1.5M`, `1K:64M:x4` (factor), `1K:64K:+4K` (step), and lists of all these."""
 
 import math
+import re
 from fractions import Fraction
 
 from commbench.errors import UsageError
@@ -46,11 +47,9 @@ def _additive(part: str, first: int, last: int, step: str) -> list[int]:
 
 
 def _geometric(part: str, first: int, last: int, step: str) -> list[int]:
-    try:
-        factor = Fraction(step.removeprefix("x"))
-    except (ValueError, ZeroDivisionError):
-        factor = Fraction(0)
-    if not step.startswith("x") or factor <= 1:
+    match = re.fullmatch(r"x(\d{1,9}(?:\.\d{1,9})?)", step, re.ASCII)
+    factor = Fraction(match[1]) if match else Fraction(0)
+    if factor <= 1:
         raise UsageError(
             f"cannot read the step {step!r} of {part!r}: write a factor above 1 like x2, or a step like +4K."
         )
@@ -59,7 +58,8 @@ def _geometric(part: str, first: int, last: int, step: str) -> list[int]:
     sizes: list[int] = []
     size = Fraction(first)
     while size <= last and len(sizes) <= MAX_SIZES:
-        sizes.append(math.floor(size))
+        if not sizes or sizes[-1] != math.floor(size):
+            sizes.append(math.floor(size))
         # Rounded each time: an exact fraction grows by the digits of the factor at every step.
         size = Fraction(math.floor(size * factor * 1024), 1024)
     return sizes

@@ -2,8 +2,9 @@
 
 import csv
 from collections.abc import Callable
-from dataclasses import astuple
 from io import StringIO
+from operator import attrgetter
+from typing import Any
 
 from commbench.results.schema import SUMMARY_COLUMNS
 from commbench.results.store import Run
@@ -29,11 +30,16 @@ def _json(run: Run) -> str:
 
 
 def _csv(run: Run) -> str:
-    text = StringIO()
+    text, values = StringIO(), attrgetter(*SUMMARY_COLUMNS)
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(SUMMARY_COLUMNS)
-    writer.writerows(["" if value is None else value for value in astuple(row)] for row in run.rows)
+    writer.writerows([_cell(value) for value in values(row)] for row in run.rows)
     return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """As in summary.csv, but with every digit."""
+    return int(value) if isinstance(value, bool) else "" if value is None else value
 
 
 FORMATS: dict[str, Callable[[Run], str]] = {

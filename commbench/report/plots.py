@@ -29,6 +29,7 @@ _COLOURS = (
     "#7F3C8D",
 )
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+_LONGEST_SUFFIX = 100  # of a file name, which may have 255 bytes
 _STYLE: Any = {
     "font.size": 10.5,
     "axes.spines.top": False,
@@ -49,9 +50,11 @@ def draw_plots(run: Run) -> dict[str, bytes]:
     views: dict[tuple[str, ...], list[Line]] = {}
     for line in lines:
         views.setdefault(_view(line.row), []).append(line)
-    plots = {}
+    plots: dict[str, bytes] = {}
     for view, shown in views.items():
-        suffix = "" if len(views) == 1 else "-" + re.sub(r"[^\w.=-]+", "_", "-".join(view))
+        suffix = "" if len(views) == 1 else "-" + re.sub(r"[^\w.=-]+", "_", "-".join(view))[:_LONGEST_SUFFIX]
+        while f"busbw{suffix}.png" in plots:  # ranks:0,1/2 and ranks:0/1,2
+            suffix += "_"
         plots[f"busbw{suffix}.png"] = _figure(run, view, shown, "Bus bandwidth over size", _draw_busbw)
         plots[f"time{suffix}.png"] = _figure(run, view, shown, "Time over size", _draw_time)
     return plots
@@ -72,7 +75,8 @@ def _figure(run: Run, view: tuple[str, ...], lines: Sequence[Line], title: str, 
         for index, (label, series) in enumerate(_series(lines)):
             draw(axes, series, label, _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)])
         axes.set_title(title, pad=24)
-        axes.text(0, 1.02, _subtitle(run, view, lines), transform=axes.transAxes, color="#555555", fontsize=9.5)
+        style: Any = {"transform": axes.transAxes, "color": "#555555", "fontsize": 9.5, "parse_math": False}
+        axes.text(0, 1.02, _subtitle(run, view, lines), **style)
         axes.grid(True, which="major", color="#DDDDDD", linewidth=0.7)
         axes.set_axisbelow(True)
         _size_axis(axes, sorted({line.row.size_bytes for line in lines}))
@@ -85,7 +89,8 @@ def _figure(run: Run, view: tuple[str, ...], lines: Sequence[Line], title: str, 
 def _series(lines: Sequence[Line]) -> list[tuple[str, list[SummaryRow]]]:
     """One line of the picture for each collective, and for each type and operator where there are several."""
     rows = [line.row for line in lines]
-    several = len({(row.dtype, row.redop if COLLECTIVES[row.collective].reduces else "") for row in rows}) > 2
+    redops = {row.redop for row in rows if COLLECTIVES[row.collective].reduces}
+    several = len(redops) > 1 or len({row.dtype for row in rows}) > 1
     several_sizes = len({row.ranks for row in rows}) > 1
 
     def key(row: SummaryRow) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from commbench.results.schema import SummaryRow
 from commbench.results.store import Run
 from commbench.units import format_nbytes
 
-_WIDE = 500  # a table is never cut to a terminal's width: people pipe it
+_WIDE = 1 << 20  # a table is never cut: people pipe it, and the name of a group of 1000 ranks is long
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ import csv
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from pathlib import Path
 from types import UnionType
 from typing import Any, TextIO, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -26,6 +27,10 @@ from commbench.results.schema import (
 from commbench.results.summary import GroupSamples, summarize_group
 
 RUN_FILE, SAMPLES_FILE, SUMMARY_FILE, PLOTS_DIR = "run.json", "samples.csv", "summary.csv", "plots"
+_TOO_LARGE = 1 << 62  # no size and no count of ranks comes near: a damaged file
+
+# Not dataclasses.astuple: it copies every value, and a large run has millions.
+_SAMPLE_VALUES, _SUMMARY_VALUES = attrgetter(*SAMPLE_COLUMNS), attrgetter(*SUMMARY_COLUMNS)
 
 Row = TypeVar("Row", SampleRow, SummaryRow)
 
@@ -41,9 +46,14 @@ class Run:
 
 def check_new_directory(directory: Path) -> None:
     """Raise UsageError if a run cannot be written to `directory`: it holds something, or may not be written."""
-    if directory.exists() and not directory.is_dir():
+    try:
+        is_file = directory.exists() and not directory.is_dir()
+        holds_something = directory.is_dir() and any(directory.iterdir())
+    except OSError as error:
+        raise UsageError(f"cannot use {directory}: {error.strerror}; give another --out.") from error
+    if is_file:
         raise UsageError(f"{directory} is a file, not a directory: give another --out.")
-    if directory.is_dir() and any(directory.iterdir()):
+    if holds_something:
         what = "a run" if (directory / RUN_FILE).exists() else "other files"
         raise UsageError(f"{directory} already holds {what} and is never overwritten: give another --out.")
     parent = next(path for path in (directory, *directory.absolute().parents) if path.is_dir())
@@ -61,9 +71,9 @@ class RunWriter:
         self.record = record
         with _storing(directory):
             directory.mkdir(parents=True, exist_ok=True)
-            self._write_record()
             self._samples = _start_csv(directory / SAMPLES_FILE, SAMPLE_COLUMNS)
             self._summary = _start_csv(directory / SUMMARY_FILE, SUMMARY_COLUMNS)
+            self._write_record()  # last: where there is a run.json there is a run to load
 
     def add_samples(self, rows: Iterable[SampleRow]) -> None:
         """Append to samples.csv and flush. Raises CommbenchError when the disk is full."""
@@ -74,14 +84,16 @@ class RunWriter:
         self._append(self._summary, rows)
 
     def finish(self, outcome: Outcome, measured_seconds: float) -> None:
-        """Say in run.json how the run ended."""
+        """Say in run.json how the run ended, and close the files."""
         self.record = replace(self.record, outcome=outcome, measured_seconds=measured_seconds)
         with _storing(self.directory):
             self._write_record()
+            self._samples.close()
+            self._summary.close()
 
     def _append(self, file: TextIO, rows: Iterable[SampleRow] | Iterable[SummaryRow]) -> None:
         with _storing(self.directory):
-            csv.writer(file, lineterminator="\n").writerows(_cells(row) for row in rows)
+            csv.writer(file, lineterminator="\n").writerows(map(_cells, rows))
             file.flush()
 
     def _write_record(self) -> None:
@@ -123,6 +135,12 @@ def load_run(directory: Path) -> Run:
         partial = _collect_samples(directory / SAMPLES_FILE)
     rows = []
     for key, (case, position) in zip(keys, expected, strict=True):
+        if key in done and done[key].collective != case.collective:
+            found = done[key].collective
+            raise CommbenchError(
+                f"{directory / SUMMARY_FILE} is damaged: case {case.index} is {found!r} there and "
+                f"{case.collective!r} in {RUN_FILE}."
+            )
         samples = partial.get((case.index, position), GroupSamples())
         rows.append(
             done.get(key)
@@ -174,7 +192,7 @@ def _load_record(directory: Path) -> RunRecord:
                 f"{path} has schema {found}, this commbench reads up to {SCHEMA_VERSION}: update commbench to read it."
             )
         record = msgspec.json.decode(text, type=RunRecord)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CommbenchError(f"{path} is not a run of commbench: {error}.") from error
     _check_record(path, record)
     return record
@@ -182,13 +200,17 @@ def _load_record(directory: Path) -> RunRecord:
 
 def _check_record(path: Path, record: RunRecord) -> None:
     for group in record.groups:
-        if group.size < 1 or group.nodes < 1:
+        if not 1 <= group.nodes <= group.size < _TOO_LARGE:
             raise CommbenchError(
                 f"{path} is damaged: group {group.name!r} has {group.size} ranks on {group.nodes} nodes."
             )
+        if group.bytes_per_second is not None and group.bytes_per_second <= 0:
+            raise CommbenchError(f"{path} is damaged: group {group.name!r} has {group.bytes_per_second:g} bytes/s.")
     for case in record.cases:
-        if case.collective not in COLLECTIVES or case.dtype not in DTYPES or case.requested_nbytes < 0:
+        if case.collective not in COLLECTIVES or case.dtype not in DTYPES:
             raise CommbenchError(f"{path} is damaged: case {case.index} is {case.collective!r} of {case.dtype!r}.")
+        if not 0 <= case.requested_nbytes < _TOO_LARGE:
+            raise CommbenchError(f"{path} is damaged: case {case.index} has {case.requested_nbytes} bytes.")
         if not all(0 <= position < len(record.groups) for position in case.groups):
             raise CommbenchError(f"{path} is damaged: case {case.index} names a group that is not there.")
 
@@ -214,7 +236,8 @@ def _start_csv(path: Path, columns: Sequence[str]) -> TextIO:
 
 
 def _cells(row: SampleRow | SummaryRow) -> list[Any]:
-    return ["" if value is None else _cell(value) for value in astuple(row)]
+    values = _SAMPLE_VALUES(row) if isinstance(row, SampleRow) else _SUMMARY_VALUES(row)
+    return ["" if value is None else _cell(value) for value in values]
 
 
 def _cell(value: Any) -> Any:
@@ -227,8 +250,8 @@ def _read_rows(path: Path, kind: type[Row]) -> Iterator[Row]:
     """The rows of a CSV file of ours. A torn last line is left out; any other bad line is an error with its number."""
     readers = _readers(kind)
     try:
-        with path.open(newline="", encoding="utf-8", errors="replace") as file:
-            lines = csv.reader(_complete_lines(file))
+        with path.open(newline="\n", encoding="utf-8", errors="replace") as file:
+            lines = csv.reader(_complete_lines(file), strict=True)
             header = next(lines, None)
             if header is None:  # the run ended before its first flush
                 return
@@ -239,11 +262,13 @@ def _read_rows(path: Path, kind: type[Row]) -> Iterator[Row]:
     except OSError as error:
         raise CommbenchError(f"cannot read {path}: {error.strerror}.") from error
     except csv.Error as error:
-        raise CommbenchError(f"{path} does not read as CSV: {error}.") from error
+        raise CommbenchError(f"{path} line {lines.line_num} does not read as CSV: {error}.") from error
 
 
 def _row(path: Path, number: int, kind: type[Row], readers: dict[str, Any], cells: list[str]) -> Row:
     try:
+        if len(cells) != len(readers):
+            raise ValueError(f"it has {len(cells)} cells, not {len(readers)}")
         pairs = zip(readers.items(), cells, strict=True)
         return kind(**{name: read(cell) for (name, read), cell in pairs})
     except ValueError as error:
@@ -264,7 +289,14 @@ def _reader(hint: Any) -> Any:
     if get_origin(hint) in (Union, UnionType):
         inner = _reader(get_args(hint)[0])
         return lambda cell: inner(cell) if cell else None
-    return {bool: lambda cell: bool(int(cell)), int: int, float: _finite}.get(hint, str)
+    return {bool: lambda cell: bool(int(cell)), int: _whole, float: _finite}.get(hint, str)
+
+
+def _whole(cell: str) -> int:
+    value = int(cell)
+    if abs(value) >= _TOO_LARGE:
+        raise ValueError(f"{cell!r} is too large")
+    return value
 
 
 def _finite(cell: str) -> float:
