@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import comb
 
 MIN_FOR_INTERVAL = 6  # with fewer values no pair of order statistics covers the median with 95 % probability
 
@@ -67,9 +66,10 @@ def median_interval_ranks(count: int, confidence: float = 0.95) -> tuple[int, in
     if allowed is None:  # normal approximation of the binomial, off by less than one rank here
         half = 0.98 * count**0.5
         return max(0, int(count / 2 - half) - 1), min(count - 1, int(count / 2 + half) + 1)
-    tail, low = 0, 0
-    while tail + comb(count, low) <= allowed:
-        tail += comb(count, low)
+    tail, ways, low = 0, 1, 0  # ways: `count` over `low`
+    while tail + ways <= allowed:
+        tail += ways
+        ways = ways * (count - low) // (low + 1)
         low += 1
     return (low - 1, count - low) if low else None
 

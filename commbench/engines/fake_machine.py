@@ -67,7 +67,7 @@ def parse_fake_machine(spec: str) -> FakeMachine:
             if at and not (from_size and key in ("nvlink", "net")):
                 raise ValueError(part)
             machine = _with_part(machine, key, from_size, value if equals else "")
-        except ValueError:
+        except (ValueError, UsageError):
             raise UsageError(f"cannot read {part!r} of --fake: write {key}={FAKE_KEYS[key]}.") from None
     return machine
 

@@ -220,12 +220,12 @@ class TorchEngine:
 
 
 def _lengths(case: Case, group: Group) -> tuple[int, int]:
-    """Elements of the send and of the receive buffer. In place only the larger one is used."""
+    """Elements of the send and of the receive buffer. In place there is one: the one with a block for every rank."""
     count = case.count(group) if case.spec.send is not Blocks.NONE else 0
     send, receive = (blocks.count(group.size) * count for blocks in (case.spec.send, case.spec.receive))
     if not case.in_place:
         return send, receive
-    return (send, 0) if send >= receive else (0, receive)
+    return (0, receive) if case.spec.receive is Blocks.PER_RANK else (send, 0)
 
 
 def _bind(

@@ -82,8 +82,9 @@ def _explain(failures: dict[int, Any], count: int) -> CommbenchError:
         hint = " (out of memory? see dmesg)" if -code == signal.SIGKILL else ""
     else:
         how, hint = f"ended with exit code {code}", ""
-    message = f": {failure.message}" if os.path.exists(failure.error_file) else ""
-    return WorkerDiedError(f"rank {rank} of {count} (pid {failure.pid} on this machine) {how}{hint}{message}.")
+    if os.path.exists(failure.error_file):  # an exception that nobody expected: a bug, with its traceback
+        hint = f": {failure.message['message']}\n{failure.message['extraInfo']['py_callstack']}"
+    return WorkerDiedError(f"rank {rank} of {count} (pid {failure.pid} on this machine) {how}{hint}.")
 
 
 class _Reaper:

@@ -80,7 +80,7 @@ def _parse_cpu_list(path: Path) -> set[int]:
     """The CPUs in a kernel list like `0-3,8`; empty if the file is missing or is no such list."""
     try:
         runs = [run.partition("-") for run in path.read_text().strip().split(",")]
-        return {cpu for first, _, last in runs for cpu in range(int(first), int(last or first) + 1)}
+        return {cpu for first, dash, last in runs for cpu in range(int(first), int(last if dash else first) + 1)}
     except (OSError, ValueError):
         return set()
 

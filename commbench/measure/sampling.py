@@ -51,5 +51,5 @@ def grow_calls(calls: int, seconds: float, target_seconds: float) -> int:
     """The number of calls for the next batch, when `calls` calls took `seconds`; unchanged once that is long enough."""
     if seconds >= 0.7 * target_seconds or calls >= MAX_CALLS:
         return calls
-    wanted = ceil(calls * target_seconds / seconds) if seconds > 0 else MAX_CALLS
+    wanted = ceil(min(MAX_CALLS, calls * target_seconds / seconds)) if seconds > 0 else MAX_CALLS
     return min(MAX_CALLS, 10 * calls, max(calls + 1, wanted))
