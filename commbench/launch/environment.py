@@ -58,9 +58,9 @@ _LAUNCHERS = (
     _Launcher("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID", _no_address),
     _Launcher(
         "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-        "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE", _no_address,
+        "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE", _first_slurm_host,
     ),
-    _Launcher("MPICH (PMI)", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_JOBID", _no_address),
+    _Launcher("MPICH (PMI)", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_JOBID", _first_slurm_host),
     _Launcher(
         "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
         "SLURM_JOB_ID", _first_slurm_host,
@@ -99,9 +99,9 @@ def _place(launcher: _Launcher, environment: Mapping[str, str]) -> RankPlace:
             f"{launcher.local_rank}={local_rank}, {launcher.local_size}={local_size} and {launcher.size}={size} "
             "contradict each other."
         )
-    address = (
-        environment.get("MASTER_ADDR") or launcher.address(environment) or (LOOPBACK if local_size == size else None)
-    )
+    # Only a launcher that says how many ranks are here can say that all are.
+    all_here = size == 1 or (launcher.local_size in environment and local_size == size)
+    address = environment.get("MASTER_ADDR") or (LOOPBACK if all_here else launcher.address(environment))
     if address is None:
         raise UsageError(
             f"{launcher.name} started {size} ranks on several nodes and MASTER_ADDR is not set: "

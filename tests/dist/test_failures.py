@@ -1,0 +1,153 @@
+"""What a run survives: a rank that dies or stops, Ctrl-C, a full disk, a port in use, a peer that never comes."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from commbench.results.store import load_run
+from tests.conftest import Commands, Ended, sweep
+
+pytestmark = pytest.mark.dist
+
+_PATIENCE_SECONDS = 60.0
+
+
+def _start(commands: Commands, out: Path, *options: str) -> subprocess.Popen[str]:
+    """A sweep that has measured something: it takes long enough to be disturbed."""
+    process = commands.start(sweep("--sizes", "64K:4M:x4", "--budget", "60s", "--precision", "0.1%", "--no-plots",
+                                   "--out", str(out), *options))  # fmt: skip
+    _wait_for(lambda: (out / "samples.csv").exists() and len((out / "samples.csv").read_text().splitlines()) > 60)
+    return process
+
+
+def _wait_for(condition: object) -> None:
+    give_up = time.monotonic() + _PATIENCE_SECONDS
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+
+
+def _worker(process: subprocess.Popen[str], rank: int) -> psutil.Process:
+    workers = psutil.Process(process.pid).children()
+    return next(worker for worker in workers if _rank_of(worker) == rank)
+
+
+def _rank_of(worker: psutil.Process) -> int:
+    # Forked workers keep the environment block of their parent; elastic starts them in the order of their ranks.
+    siblings = sorted(psutil.Process(worker.ppid()).children(), key=lambda child: child.pid)
+    return siblings.index(worker)
+
+
+def _check_kept(out: Path, commands: Commands) -> None:
+    run = load_run(out)
+    assert any(row.samples >= 6 and row.seconds_median for row in run.rows)
+    _wait_for(lambda: not commands.alive())
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_killed_rank_ends_the_run_and_is_named(rank: int, commands: Commands, tmp_path: Path) -> None:
+    process = _start(commands, tmp_path / "run")
+    _worker(process, rank).kill()
+    ended = commands.end(process, timeout=15)
+    assert ended.code == 3
+    assert f"rank {rank} of 2" in ended.err
+    assert "was killed by SIGKILL" in ended.err
+    assert "Traceback" not in ended.err
+    _check_kept(tmp_path / "run", commands)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_stopped_rank_ends_as_a_hang_that_names_the_case(rank: int, commands: Commands, tmp_path: Path) -> None:
+    process = _start(commands, tmp_path / "run", "--timeout", "2s")
+    _worker(process, rank).send_signal(signal.SIGSTOP)
+    ended = commands.end(process, timeout=30)
+    assert ended.code == 124
+    assert f"rank {1 - rank} hangs in " in ended.err
+    assert "float32" in ended.err
+    assert "at most 2 s were allowed" in ended.err
+    _check_kept(tmp_path / "run", commands)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interrupted_run_shows_what_it_has(name: str, commands: Commands, tmp_path: Path) -> None:
+    process = _start(commands, tmp_path / "run")
+    process.send_signal(signal.Signals[name])
+    ended = commands.end(process, timeout=20)
+    assert ended.code == 130
+    assert "interrupted" in ended.err
+    assert "all_reduce" in ended.out
+    _check_kept(tmp_path / "run", commands)
+
+
+def test_ctrl_c_on_a_terminal_reaches_all_processes(commands: Commands, tmp_path: Path) -> None:
+    process = _start(commands, tmp_path / "run")
+    os.killpg(process.pid, signal.SIGINT)
+    ended = commands.end(process, timeout=20)
+    assert ended.code == 130
+    assert "all_reduce" in ended.out
+    assert load_run(tmp_path / "run").record.outcome == "interrupted"
+    _check_kept(tmp_path / "run", commands)
+
+
+def test_workers_do_not_outlive_a_killed_parent(commands: Commands, tmp_path: Path) -> None:
+    process = _start(commands, tmp_path / "run")
+    process.kill()
+    process.wait()
+    _check_kept(tmp_path / "run", commands)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24k", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"cannot mount a small disk: {mounted.stderr.decode().strip()}")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_a_disk_that_fills_up_keeps_what_was_flushed(small_disk: Path, commands: Commands) -> None:
+    out = small_disk / "run"
+    ended = commands.run(sweep("--sizes", "1K:64K:x4", "--precision", "0.1%", "--budget", "60s", "--out", str(out)))
+    assert ended.code == 3
+    assert f"cannot write to {out}: No space left on device" in ended.err
+    assert "Traceback" not in ended.err
+    _check_kept(out, commands)
+
+
+def _as_rank(rank: int, size: int, port: int) -> dict[str, str]:
+    return {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+
+
+def test_a_port_in_use(commands: Commands, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        ended = commands.run(sweep("--out", str(tmp_path / "run")), **_as_rank(0, 1, port))
+    assert ended.code == 3
+    assert f"127.0.0.1:{port}: the port is in use; set MASTER_PORT" in ended.err
+
+
+def test_a_peer_that_never_comes(commands: Commands, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    ended = commands.run(sweep("--timeout", "2s", "--out", str(tmp_path / "run")), timeout=30, **_as_rank(0, 2, port))
+    assert ended.code == 124
+    assert f"the rendezvous at 127.0.0.1:{port}, waiting for 2 ranks" in ended.err
+
+
+def test_more_memory_than_there_is_says_what_fits(commands: Commands, tmp_path: Path) -> None:
+    ended: Ended = commands.run(sweep("--sizes", "64T", "--out", str(tmp_path / "run")))
+    assert ended.code == 2
+    assert "all_to_all 64 TiB float32" in ended.err or "64 TiB" in ended.err
+    assert "would fit; give smaller --sizes" in ended.err
+    assert not (tmp_path / "run").exists()
