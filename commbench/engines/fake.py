@@ -11,6 +11,7 @@ import numpy as np
 
 from commbench.engines.base import Call, Elapsed, Link, Seconds
 from commbench.engines.fake_machine import FakeMachine, parse_fake_machine
+from commbench.errors import UsageError
 from commbench.plan.groups import Group, World
 from commbench.plan.plan import Case
 
@@ -123,4 +124,7 @@ class FakeEngine:
 def open_engine(*, ranks: int, spec: str, seed: int) -> FakeEngine:
     """A fake world of `ranks` ranks on the machine of `spec`. Raises UsageError for a spec it cannot read."""
     machine = parse_fake_machine(spec)
+    strangers = [rank for rank in machine.named_ranks() if rank >= ranks]
+    if strangers:
+        raise UsageError(f"--fake names rank {strangers[0]} as slow, but the ranks are 0 to {ranks - 1}.")
     return FakeEngine(World.uniform(ranks, machine.ranks_per_node), machine, seed)

@@ -44,6 +44,10 @@ class FakeMachine:
         factors += [factor for pair, factor in self.slow_links.items() if members.issuperset(pair)]
         return max(factors, default=1.0)
 
+    def named_ranks(self) -> set[int]:
+        """The ranks that are slow, or at the end of a slow link."""
+        return {*self.slow_ranks, *(rank for pair in self.slow_links for rank in pair)}
+
 
 FAKE_KEYS = {
     "ranks-per-node": "N",

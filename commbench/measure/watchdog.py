@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any, Self
 
 from commbench.errors import InterruptedRunError, StalledError
 from commbench.results.schema import Outcome
@@ -42,26 +43,35 @@ class Watchdog:
         self._interrupted_at: float | None = None
         self._wake_read, self._wake_write = os.pipe()
         self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="commbench-watchdog", daemon=True)
+        self._handlers: dict[signal.Signals, Any] = {}
 
     @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C was pressed: the session ends at the next chance."""
         return self._interrupted_at is not None
 
-    def start(self) -> None:
-        """Take over SIGINT, and start watching. Call in the main thread."""
+    def __enter__(self) -> Self:
+        """Take over SIGINT and SIGTERM, and start watching. Call in the main thread."""
         os.set_blocking(self._wake_write, False)
         os.set_blocking(self._wake_read, False)
         # The byte is written at once, also while the main thread is stuck inside a library.
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        signal.signal(signal.SIGINT, lambda _signum, _frame: None)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        threading.Thread(target=self._watch, name="commbench-watchdog", daemon=True).start()
+        self._handlers[signal.SIGINT] = signal.signal(signal.SIGINT, lambda _signum, _frame: None)
+        self._handlers[signal.SIGTERM] = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self._thread.start()
+        return self
 
-    def stop(self) -> None:
-        """Watch no more; the process may end as it likes."""
+    def __exit__(self, *error: object) -> None:
+        """Watch no more, and give the signals back."""
         self._stopped.set()
+        os.write(self._wake_write, b"\0")  # wakes the thread
+        self._thread.join()
         signal.set_wakeup_fd(-1)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        os.close(self._wake_read)
+        os.close(self._wake_write)
 
     @contextmanager
     def watching(self, what: str, hint: str = _HINT) -> Iterator[None]:

@@ -73,35 +73,33 @@ def run_rank(request: SweepRequest, place: RankPlace | None, parent_pid: int | N
     def on_end(outcome: Outcome, message: str) -> None:
         talk.warn(f"{message} {recorder.abandon(outcome)}" if recorder else message)
 
-    watchdog = Watchdog(rank, request.timeout_seconds, parent_pid, on_end)
-    watchdog.start()
-    with watchdog.watching(*_rendezvous(place)):
-        engine = _open_engine(request, place)
-        cases = build_plan(request.plan, engine.world, engine.one_buffer)
-        _allocate(engine, cases)
-        groups = _create_groups(engine, cases)
-        record = _describe_run(request, engine, place, cases, groups)
-    if rank == 0:
-        recorder = Recorder(
-            RunWriter(request.directory, record), talk.progress(len(cases), request.rules.budget_seconds)
+    with Watchdog(rank, request.timeout_seconds, parent_pid, on_end) as watchdog:
+        with watchdog.watching(*_rendezvous(place)):
+            engine = _open_engine(request, place)
+            cases = build_plan(request.plan, engine.world, engine.one_buffer)
+            _allocate(engine, cases)
+            groups = _create_groups(engine, cases)
+            record = _describe_run(request, engine, place, cases, groups)
+        if rank == 0:
+            progress = talk.progress(len(cases), request.rules.budget_seconds)
+            recorder = Recorder(RunWriter(request.directory, record), progress)
+        session = Session(
+            engine,
+            cases,
+            rules=request.rules,
+            seed=request.plan.seed,
+            verify=request.verify,
+            observer=recorder or Unrecorded(),
+            watch=watchdog,
         )
-    session = Session(
-        engine,
-        cases,
-        rules=request.rules,
-        seed=request.plan.seed,
-        verify=request.verify,
-        observer=recorder or Unrecorded(),
-        watch=watchdog,
-    )
-    try:
-        session.run()
-    except CommbenchError as error:
-        raise type(error)(f"{error} {recorder.abandon('failed')}" if recorder else str(error)) from error
-    watchdog.stop()
-    if recorder:
-        recorder.finish("interrupted" if session.interrupted else "complete", session.seconds)
-    engine.close()
+        try:
+            session.run()
+        except CommbenchError as error:
+            raise type(error)(f"{error} {recorder.abandon('failed')}" if recorder else str(error)) from error
+        if recorder:
+            recorder.finish("interrupted" if session.interrupted else "complete", session.seconds)
+        with watchdog.watching("the end of the run"):
+            engine.close()
     return Finished(recorder.directory if recorder else None, _verdict(session))
 
 

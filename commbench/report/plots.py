@@ -1,9 +1,9 @@
 """Two pictures of a run for every layout: busbw over size, and time over size with the interval as a band."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from io import BytesIO
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from commbench.plan.collectives import COLLECTIVES
@@ -93,17 +93,23 @@ def _series(lines: Sequence[Line]) -> list[tuple[str, list[SummaryRow]]]:
     several = len(redops) > 1 or len({row.dtype for row in rows}) > 1
     several_sizes = len({row.ranks for row in rows}) > 1
 
-    def key(row: SummaryRow) -> tuple[Any, ...]:
-        return row.collective, row.dtype, row.redop, row.ranks
-
+    series: dict[tuple[str, str, str, int], list[SummaryRow]] = {}
+    for row in rows:
+        series.setdefault((row.collective, row.dtype, row.redop, row.ranks), []).append(row)
     found = []
-    for (name, dtype, redop, ranks), group in groupby(sorted(rows, key=lambda row: row.case), key=key):
+    for (name, dtype, redop, ranks), group in series.items():
         factor = COLLECTIVES[name].bus_factor(ranks)
         factor_text = f"factor {COLLECTIVES[name].factor_text} = {factor:.3g}" if factor is not None else "one rank"
         kind = f" {dtype}{'' if redop == 'none' else ' ' + redop}" if several else ""
         size = f" on {ranks} ranks" if several_sizes else ""
-        found.append((f"{name}{kind}{size}  ({factor_text})", sorted(group, key=lambda row: row.size_bytes)))
+        found.append((f"{name}{kind}{size}  ({factor_text})", _slowest_by_size(group)))
     return found
+
+
+def _slowest_by_size(rows: Sequence[SummaryRow]) -> list[SummaryRow]:
+    """One row a size: rounds of pairs, and groups that are timed alone, are cases of their own."""
+    slowest = {row.size_bytes: row for row in sorted(rows, key=lambda row: row.seconds_median or 0.0)}
+    return [slowest[size] for size in sorted(slowest)]
 
 
 def _draw_busbw(axes: "Axes", rows: Sequence[SummaryRow], label: str, colour: str, marker: str) -> None:
@@ -146,7 +152,11 @@ def _size_axis(axes: "Axes", sizes: Sequence[int]) -> None:
 
 def _subtitle(run: Run, view: tuple[str, ...], lines: Sequence[Line]) -> str:
     layout, concurrency = view
-    groups = max(line.groups for line in lines)
+    counted: Counter[tuple[Any, ...]] = Counter()
+    for line in lines:
+        row = line.row
+        counted[row.collective, row.dtype, row.redop, row.ranks, row.size_bytes] += line.groups
+    groups = max(counted.values())
     where = (
         f"{run.record.world_size} ranks"
         if layout == "world"

@@ -69,7 +69,7 @@ def format_markdown(run: Run) -> str:
     columns = _shown_columns(lines)
     escaped = [[_escape(column.cell(line)) for column in columns] for line in lines]
     rows = [
-        [column.heading.replace("\n", " ") for column in columns],
+        [column.heading.strip().replace("\n", " ") for column in columns],
         ["---:" if column.right else ":---" for column in columns],
         *escaped,
     ]
@@ -177,7 +177,7 @@ COLUMNS = (
     Column("\ncollective", lambda line: line.row.collective, right=False),
     Column("\nsize", lambda line: format_nbytes(line.row.size_bytes) if line.row.size_bytes else ""),
     Column("count\n(elements)", lambda line: str(line.row.count or "")),
-    Column("\ntype", lambda line: line.row.dtype),
+    Column("\ntype", lambda line: line.row.dtype if line.row.count else ""),
     Column("\nredop", lambda line: line.row.redop),
     Column("in\nplace", lambda line: "yes" if line.row.in_place else "no"),
     Column("\nlayout", lambda line: line.row.layout, False, _several_layouts),

@@ -2,7 +2,6 @@
 
 import csv
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
@@ -47,18 +46,17 @@ class Run:
 def check_new_directory(directory: Path) -> None:
     """Raise UsageError if a run cannot be written to `directory`: it holds something, or may not be written."""
     try:
-        is_file = directory.exists() and not directory.is_dir()
+        existing = next(path for path in (directory, *directory.absolute().parents) if path.exists())
         holds_something = directory.is_dir() and any(directory.iterdir())
     except OSError as error:
         raise UsageError(f"cannot use {directory}: {error.strerror}; give another --out.") from error
-    if is_file:
-        raise UsageError(f"{directory} is a file, not a directory: give another --out.")
+    if not existing.is_dir():
+        raise UsageError(f"{existing} is a file, not a directory: give another --out.")
     if holds_something:
         what = "a run" if (directory / RUN_FILE).exists() else "other files"
         raise UsageError(f"{directory} already holds {what} and is never overwritten: give another --out.")
-    parent = next(path for path in (directory, *directory.absolute().parents) if path.is_dir())
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise UsageError(f"{parent} is not writable: give an --out that is.")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UsageError(f"{existing} is not writable: give an --out that is.")
 
 
 class RunWriter:
@@ -160,17 +158,6 @@ def load_run(directory: Path) -> Run:
 def read_samples(directory: Path) -> Iterator[SampleRow]:
     """Every row of samples.csv, one at a time. Raises CommbenchError for a row that does not read as one."""
     return _read_rows(directory / SAMPLES_FILE, SampleRow)
-
-
-def read_versions(directory: Path) -> int:
-    """The schema version of the run in `directory`. Raises CommbenchError if there is none."""
-    return _load_record(directory).schema_version
-
-
-def free_nbytes(directory: Path) -> int:
-    """Bytes free where `directory` is or will be."""
-    existing = next(path for path in (directory, *directory.absolute().parents) if path.is_dir())
-    return shutil.disk_usage(existing).free
 
 
 class _Version(msgspec.Struct):

@@ -1,0 +1,42 @@
+"""What is not needed is not loaded: the command line starts fast."""
+
+import statistics
+import subprocess
+import sys
+import time
+
+import pytest
+
+HEAVY = {"torch", "pandas", "matplotlib", "scipy", "numpy", "msgspec", "rich"}
+
+_LIST_MODULES = """
+import sys
+from commbench.cli import main
+try:
+    main({arguments!r})
+finally:
+    print("LOADED", *{{name.partition(".")[0] for name in sys.modules}})
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["sweep", "--help"], ["report", "--help"], ["--version"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    code = _LIST_MODULES.format(arguments=arguments)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not HEAVY & set(ended.stdout.rpartition("LOADED")[2].split())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["sweep", "--help"]])
+def test_help_starts_in_four_times_the_time_of_click(arguments: list[str]) -> None:
+    ratios = []
+    for _ in range(7):  # in turn, so that a slow moment hits both
+        ours = _seconds([sys.executable, "-m", "commbench", *arguments])
+        click = _seconds([sys.executable, "-c", "import click"])
+        ratios.append(ours / click)
+    assert statistics.median(ratios) <= 4.0
+
+
+def _seconds(command: list[str]) -> float:
+    began = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - began
