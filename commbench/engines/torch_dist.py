@@ -39,6 +39,8 @@ _OPS = {
 }
 _NUMPY = {name: np.dtype("float32" if name == "bfloat16" else name) for name in DTYPES}
 
+_PAGE_NBYTES, _PAGE_OFFSET = 4096, 64  # glibc maps a large block at a page, 64 bytes behind its header
+
 # Copies of S that gloo makes beside our buffers, measured by scripts/bench_memory on 2, 3 and 4 ranks.
 _GLOO_COPIES = {"all_gather": 1, "reduce_scatter": 1, "gather": 1}
 
@@ -159,8 +161,7 @@ class TorchEngine:
         return max(send for send, _ in lengths) * itemsize, max(receive for _, receive in lengths) * itemsize
 
     def allocate(self, send_nbytes: int, receive_nbytes: int) -> None:
-        self._send = torch.zeros(send_nbytes, dtype=torch.uint8, device=self._device)
-        self._receive = torch.zeros(receive_nbytes, dtype=torch.uint8, device=self._device)
+        self._send, self._receive = (_placed(nbytes, self._device) for nbytes in (send_nbytes, receive_nbytes))
 
     def create_group(self, group: Group) -> None:
         if group.ranks not in self._groups:
@@ -217,6 +218,19 @@ class TorchEngine:
         except (RuntimeError, ValueError, TypeError, NotImplementedError) as refusal:
             return str(refusal).strip().splitlines()[0].split(" (Triggered")[0]
         return None
+
+
+def _placed(nbytes: int, device: torch.device) -> torch.Tensor:
+    """A buffer of zeros that begins, on a CPU, as far into its page as torch's large tensors do.
+
+    Smaller ones begin wherever the heap has room, and where in their page two buffers lie to each other changes the
+    time of a copy between them by up to a factor of two (docs/measuring.md): it must not hang on the largest size.
+    """
+    if device.type != "cpu":
+        return torch.zeros(nbytes, dtype=torch.uint8, device=device)
+    buffer = torch.zeros(nbytes + _PAGE_NBYTES, dtype=torch.uint8)
+    start = (_PAGE_OFFSET - buffer.data_ptr()) % _PAGE_NBYTES
+    return buffer[start : start + nbytes]
 
 
 def _lengths(case: Case, group: Group) -> tuple[int, int]:

@@ -21,9 +21,10 @@ class SamplingRules:
     precision: float = 0.05
     budget_seconds: float = 30.0
     mode: Mode = "throughput"
-    min_rounds: int = 3
+    min_rounds: int = 5
     warmup_agreement: float = 0.25
     max_warmup: int = 12
+    max_batches: int = 2000
 
     @property
     def batches_per_visit(self) -> int:
@@ -44,7 +45,7 @@ class SamplingRules:
 
 def batch_target_seconds(resolution_seconds: float, barrier_seconds: float) -> float:
     """How long a batch should be: long against the clock's resolution (0.1 %) and against the barrier before it."""
-    return max(1000.0 * resolution_seconds, 20.0 * barrier_seconds)
+    return max(1000.0 * resolution_seconds, 10.0 * barrier_seconds)
 
 
 def grow_calls(calls: int, seconds: float, target_seconds: float) -> int:

@@ -273,7 +273,11 @@ class Session:
         share = self._rules.budget_seconds / len(self.states)
         if state.rounds >= self._rules.min_rounds and all(self._rules.is_precise(s.seconds) for s in state.samples):
             self._close(state, "ok", "")
-        elif state.spent_seconds >= share or self.seconds >= self._rules.budget_seconds:
+        elif (
+            state.spent_seconds >= share
+            or self.seconds >= self._rules.budget_seconds
+            or len(state.samples[0].seconds) >= self._rules.max_batches
+        ):
             precise = all(self._rules.is_precise(samples.seconds) for samples in state.samples)
             self._close(
                 state,

@@ -14,6 +14,7 @@ from commbench.engines.base import Engine
 from commbench.errors import CommbenchError, InterruptedRunError, UsageError, WrongDataError
 from commbench.launch.environment import RankPlace
 from commbench.machine.binding import Bind, bind_threads
+from commbench.machine.heap import steady_heap
 from commbench.machine.host import read_host
 from commbench.machine.software import kept_environment, versions
 from commbench.measure.recorder import Progress, Recorder, Unrecorded
@@ -115,6 +116,8 @@ def _open_engine(request: SweepRequest, place: RankPlace | None) -> Engine:
     if place is None:
         paper: Engine = factory(ranks=request.fake_ranks, spec=request.fake, seed=request.plan.seed)
         return paper
+    if request.bind == "auto":
+        steady_heap()
     os.environ |= {"MASTER_ADDR": place.master_addr, "MASTER_PORT": str(place.master_port)}
     engine: Engine = factory(
         rank=place.rank,

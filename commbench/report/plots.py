@@ -70,8 +70,9 @@ def _figure(run: Run, view: tuple[str, ...], lines: Sequence[Line], title: str, 
     from matplotlib.figure import Figure
 
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(9, 5.4), dpi=150, layout="constrained")
-        axes = figure.subplots()
+        figure = Figure(figsize=(9, 5.4), dpi=150)
+        # Fixed margins: a layout engine draws everything twice to find them.
+        axes = figure.subplots(gridspec_kw={"left": 0.085, "right": 0.985, "bottom": 0.1, "top": 0.87})
         for index, (label, series) in enumerate(_series(lines)):
             draw(axes, series, label, _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)])
         axes.set_title(title, pad=24)
@@ -126,6 +127,8 @@ def _draw_busbw(axes: "Axes", rows: Sequence[SummaryRow], label: str, colour: st
 
 
 def _draw_time(axes: "Axes", rows: Sequence[SummaryRow], label: str, colour: str, marker: str) -> None:
+    from matplotlib.ticker import LogLocator
+
     sizes = [row.size_bytes for row in rows]
     axes.plot(sizes, [row.seconds_median or 0.0 for row in rows], label=label, color=colour, marker=marker)
     bounded = [row for row in rows if row.seconds_ci_low is not None and row.seconds_ci_high is not None]
@@ -135,6 +138,7 @@ def _draw_time(axes: "Axes", rows: Sequence[SummaryRow], label: str, colour: str
     )
     axes.fill_between([row.size_bytes for row in bounded], low, high, color=colour, alpha=0.22, linewidth=0)
     axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(lambda seconds, _: format_seconds(seconds).replace(".00", "").replace(".0 ", " "))
     axes.set_ylabel("time per call, median with its 95 % interval")
 

@@ -102,15 +102,16 @@ def _counts(rows: Sequence[SummaryRow]) -> list[str]:
         "missing": "the run ended before they were measured",
     }
     lines = []
-    for status, cases in _cases_by_status(rows).items():
+    for status, found in _rows_by_status(rows).items():
         if status != "ok":
-            reasons = {row.reason for row in cases if row.reason}
-            why = explained.get(status) or "; ".join(sorted(reasons)[:3])
-            lines.append(f"{status}: {len({row.case for row in cases})} cases ({why}).")
+            cases = len({row.case for row in found})
+            reasons = sorted({row.reason for row in found if row.reason})
+            why = explained.get(status) or "; ".join(reasons[:3]) + ("; …" if len(reasons) > 3 else "")
+            lines.append(f"{status}: {cases} {'case' if cases == 1 else 'cases'} ({why}).")
     return lines
 
 
-def _cases_by_status(rows: Sequence[SummaryRow]) -> dict[str, list[SummaryRow]]:
+def _rows_by_status(rows: Sequence[SummaryRow]) -> dict[str, list[SummaryRow]]:
     found: dict[str, list[SummaryRow]] = {}
     for row in rows:
         found.setdefault(row.status, []).append(row)

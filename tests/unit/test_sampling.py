@@ -39,7 +39,7 @@ def test_grow_calls_comes_to_an_end_and_is_long_enough(per_call, target):
 
 @pytest.mark.parametrize(
     ("resolution", "barrier", "target"),
-    [(0.0, 0.0, 0.0), (1e-9, 0.0, 1e-6), (1e-9, 50e-6, 1e-3), (5e-7, 1e-6, 5e-4)],
+    [(0.0, 0.0, 0.0), (1e-9, 0.0, 1e-6), (1e-9, 50e-6, 0.5e-3), (5e-7, 1e-6, 5e-4)],
 )
 def test_batch_target(resolution, barrier, target):
     assert batch_target_seconds(resolution, barrier) == pytest.approx(target)

@@ -30,8 +30,8 @@ commbench 0.1.0: 2 ranks on node1, torch 2.9.0, gloo, throughput
 
 time: median over batches, each the slowest rank's; ±: half of its 95 % interval. GB/s: 1e9 bytes per second.
 busbw = algbw × factor: 2(N-1)/N for all_reduce; (N-1)/N for all_gather.
-noisy: 1 cases (the interval is wider than --precision: a larger --budget narrows it).
-missing: 1 cases (the run ended before they were measured).
+noisy: 1 case (the interval is wider than --precision: a larger --budget narrows it).
+missing: 1 case (the run ended before they were measured).
 """
 
 
@@ -199,12 +199,12 @@ def test_markdown_is_one_well_formed_table():
     ("status", "reasons", "says"),
     [
         ("ok", [""], None),
-        ("noisy", ["x"], "noisy: 1 cases (the interval is wider than --precision: a larger --budget narrows it)."),
-        ("partial", ["x"], "partial: 1 cases (the run ended before they were measured enough)."),
-        ("missing", ["x"], "missing: 1 cases (the run ended before they were measured)."),
-        ("wrong", ["rank 3 element 5"], "wrong: 1 cases (rank 3 element 5)."),
+        ("noisy", ["x"], "noisy: 1 case (the interval is wider than --precision: a larger --budget narrows it)."),
+        ("partial", ["x"], "partial: 1 case (the run ended before they were measured enough)."),
+        ("missing", ["x"], "missing: 1 case (the run ended before they were measured)."),
+        ("wrong", ["rank 3 element 5"], "wrong: 1 case (rank 3 element 5)."),
         ("unsupported", ["b", "a", "b"], "unsupported: 3 cases (a; b)."),
-        ("skipped", ["d", "c", "b", "a"], "skipped: 4 cases (a; b; c)."),  # three reasons are enough
+        ("skipped", ["d", "c", "b", "a"], "skipped: 4 cases (a; b; c; …)."),  # three reasons are enough
     ],
 )
 def test_legend_explains_every_status(status, reasons, says):
