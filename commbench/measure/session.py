@@ -90,14 +90,16 @@ class CaseState:
 
 def describe(case: Case) -> str:
     """A case in words, for progress and for the watchdog."""
-    size = f" {format_nbytes(case.requested_nbytes)}" if case.spec.send is not Blocks.NONE else ""
-    redop = f" {case.redop}" if case.spec.reduces else ""
-    where = (
-        f"{case.layout} {case.groups[0].name}"
-        if len(case.groups) == 1
-        else f"{len(case.groups)} groups of {case.layout}"
-    )
-    return f"{case.collective}{size} {case.dtype}{redop} on {where if where != 'world world' else 'the world'}"
+    words = [case.collective]
+    if case.spec.send is not Blocks.NONE:
+        words += [format_nbytes(case.requested_nbytes), case.dtype]
+    if case.spec.reduces:
+        words.append(case.redop)
+    if len(case.groups) > 1:
+        where = f"{len(case.groups)} groups of {case.layout}"
+    else:
+        where = "the world" if case.layout == "world" else f"{case.layout} {case.groups[0].name}"
+    return f"{' '.join(words)} on {where}"
 
 
 class Session:
@@ -270,20 +272,17 @@ class Session:
     # -- closing ---------------------------------------------------------------------------------------------------
 
     def _close_if_done(self, state: CaseState) -> None:
-        share = self._rules.budget_seconds / len(self.states)
-        if state.rounds >= self._rules.min_rounds and all(self._rules.is_precise(s.seconds) for s in state.samples):
+        rules, seconds = self._rules, [samples.seconds for samples in state.samples]
+        out_of_budget = (
+            state.spent_seconds >= rules.budget_seconds / len(self.states)
+            or self.seconds >= rules.budget_seconds
+            or len(seconds[0]) >= rules.max_batches
+        )
+        precise = all(rules.is_precise(values) for values in seconds)
+        if out_of_budget and not precise:
+            self._close(state, "noisy", "the budget ended before it was precise")
+        elif out_of_budget or all(rules.is_enough(state.rounds, values) for values in seconds):
             self._close(state, "ok", "")
-        elif (
-            state.spent_seconds >= share
-            or self.seconds >= self._rules.budget_seconds
-            or len(state.samples[0].seconds) >= self._rules.max_batches
-        ):
-            precise = all(self._rules.is_precise(samples.seconds) for samples in state.samples)
-            self._close(
-                state,
-                "ok" if precise else "noisy",
-                "" if precise else "the budget ended before it was precise",
-            )
 
     def _close(self, state: CaseState, status: Status, reason: str) -> None:
         state.status, state.reason = status, reason
