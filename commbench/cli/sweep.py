@@ -25,6 +25,7 @@ from commbench.units import parse_fraction, parse_seconds
 if TYPE_CHECKING:
     from commbench.launch.environment import RankPlace
     from commbench.measure.worker import Finished, SweepRequest
+    from commbench.results.schema import RunRecord
 
 DEFAULT_GLOO_RANKS = 2
 DEFAULT_FAKE_RANKS = 8
@@ -155,6 +156,7 @@ _LAYOUT_HELP = "How the world is cut into groups; may be given again. " + "; ".j
 )
 @click.option("--plots/--no-plots", default=True, show_default=True, help="Draw plots into the run's directory.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no notes on stderr, errors only.")
+@click.option("-v", "--verbose", is_flag=True, help="Say on stderr where the ranks run and what they are bound to.")
 @output_options
 def sweep(**options: Any) -> None:
     """Measure collectives over sizes, on the groups of one or more layouts, and keep the run.
@@ -184,7 +186,7 @@ def sweep(**options: Any) -> None:
         check_new_directory(directory)
     request = _request(options, ranks, directory)
     try:
-        verdict = _measure(request, place, ranks, options["quiet"])
+        verdict = _measure(request, place, ranks, options["quiet"], options["verbose"])
     except InterruptedRunError as interrupted:  # the workers were told too, and have kept what they had
         verdict = interrupted
     if place is None or place.rank == 0:
@@ -250,24 +252,26 @@ def _request(options: dict[str, Any], ranks: int, directory: Path) -> "SweepRequ
     )
 
 
-def _measure(request: "SweepRequest", place: "RankPlace | None", ranks: int, quiet: bool) -> CommbenchError | None:
+def _measure(
+    request: "SweepRequest", place: "RankPlace | None", ranks: int, quiet: bool, verbose: bool
+) -> CommbenchError | None:
     """Run as the rank that a launcher made of this process, as all ranks on paper, or start local workers."""
     if place is not None or request.engine == "fake":
-        return _run_rank(request, place, None, quiet).verdict
+        return _run_rank(request, place, None, quiet, verbose).verdict
     from commbench.launch.local import WorkerExitError, run_local_workers
 
     try:
-        finished: Finished = run_local_workers(ranks, _local_worker, request, os.getpid(), quiet)
+        finished: Finished = run_local_workers(ranks, _local_worker, request, os.getpid(), quiet, verbose)
     except WorkerExitError as ended:
         raise SaidError(ended.exit_code) from ended
     return finished.verdict
 
 
-def _local_worker(request: "SweepRequest", parent_pid: int, quiet: bool) -> "Finished":
+def _local_worker(request: "SweepRequest", parent_pid: int, quiet: bool, verbose: bool) -> "Finished":
     from commbench.launch.environment import find_place
 
     try:
-        finished = _run_rank(request, find_place(os.environ), parent_pid, quiet)
+        finished = _run_rank(request, find_place(os.environ), parent_pid, quiet, verbose)
     except SaidError as error:
         sys.exit(error.exit_code)
     if isinstance(finished.verdict, InterruptedRunError):  # the launcher is ending too, and takes no more results
@@ -275,21 +279,37 @@ def _local_worker(request: "SweepRequest", parent_pid: int, quiet: bool) -> "Fin
     return finished
 
 
-def _run_rank(request: "SweepRequest", place: "RankPlace | None", parent_pid: int | None, quiet: bool) -> "Finished":
+def _run_rank(
+    request: "SweepRequest", place: "RankPlace | None", parent_pid: int | None, quiet: bool, verbose: bool
+) -> "Finished":
     """`run_rank`, with an error said by the one rank that should: rank 0, or all where rank 0 may not be there."""
     from commbench.measure.worker import Talk, run_rank
+
+    def describe(record: "RunRecord") -> None:
+        if verbose:
+            _describe_world(record)
 
     def progress(cases: int, budget_seconds: float) -> Any:
         return make_progress(cases, budget_seconds, quiet)
 
     try:
-        return run_rank(request, place, parent_pid, Talk(progress, show_message))
+        return run_rank(request, place, parent_pid, Talk(describe, progress, show_message))
     except CommbenchError as error:
         if place is None or place.rank == 0 or isinstance(error, RendezvousError):
             show_message(str(error))
         if parent_pid is not None and isinstance(error, TransportError):
             time.sleep(1.0)  # the launcher shall see the rank that died before it sees this one leave
         raise SaidError(error.exit_code) from error
+
+
+def _describe_world(record: "RunRecord") -> None:
+    """What `-v` says on stderr before the first case."""
+    found = " ".join(f"{name} {version}" for name, version in record.versions.items())
+    click.echo(f"{record.world_size} ranks, {record.engine} over {record.backend}; {found}", err=True)
+    for host in record.hosts:
+        click.echo(f"{host.name}: ranks {host.ranks}; {host.cpus} CPUs ({host.cpu}); {host.binding}", err=True)
+    for name, value in record.environment.items():
+        click.echo(f"{name}={value}", err=True)
 
 
 def _present(directory: Path, options: dict[str, Any]) -> None:

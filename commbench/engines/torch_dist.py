@@ -7,90 +7,25 @@ CUDA code here has not yet run on a GPU.
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
-import numpy as np
 import psutil
 import torch
 import torch.distributed as dist
-from numpy.typing import NDArray
 
-from commbench.engines.base import Call, Elapsed, Link, Seconds
+from commbench.engines.base import Call, Link, Seconds
+from commbench.engines.torch_calls import bind_call
+from commbench.engines.torch_device import CpuStopwatch, CudaStopwatch, TorchBuffers, place_buffer
 from commbench.errors import RendezvousError, UsageError
 from commbench.machine.host import memory_limit_nbytes, node_identity
 from commbench.plan.collectives import ROOT, Blocks, Placement
-from commbench.plan.dtypes import DTYPES
 from commbench.plan.groups import Group, World
 from commbench.plan.plan import Case
 
-# torch renames the flat calls; the old names warn where the new ones exist.
-_all_gather: Callable[..., Any] = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
-_reduce_scatter: Callable[..., Any] = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
-
-_OPS = {
-    "sum": dist.ReduceOp.SUM,
-    "prod": dist.ReduceOp.PRODUCT,
-    "min": dist.ReduceOp.MIN,
-    "max": dist.ReduceOp.MAX,
-    "avg": dist.ReduceOp.AVG,
-}
-_NUMPY = {name: np.dtype("float32" if name == "bfloat16" else name) for name in DTYPES}
-
-_PAGE_NBYTES, _PAGE_OFFSET = 4096, 64  # glibc maps a large block at a page, 64 bytes behind its header
-
 # Copies of S that gloo makes beside our buffers, measured by scripts/bench_memory on 2, 3 and 4 ranks.
 _GLOO_COPIES = {"all_gather": 1, "reduce_scatter": 1, "gather": 1}
-
-
-class CpuStopwatch:
-    """The CPU's clock: calls on the CPU block, so there is nothing to wait for."""
-
-    resolution_seconds = time.get_clock_info("perf_counter").resolution
-
-    def __init__(self) -> None:
-        self._started = 0
-
-    def start(self) -> None:
-        self._started = time.perf_counter_ns()
-
-    def stop(self) -> Elapsed:
-        return Elapsed((time.perf_counter_ns() - self._started) * 1e-9)
-
-
-class CudaStopwatch:
-    """Events on the current stream; the CPU's time to enqueue is kept beside."""
-
-    resolution_seconds = 0.5e-6  # CUDA documents about half a microsecond for cudaEventElapsedTime
-
-    def __init__(self) -> None:
-        self._first = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        self._last = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        self._started = 0
-
-    def start(self) -> None:
-        self._started = time.perf_counter_ns()
-        self._first.record()
-
-    def stop(self) -> Elapsed:
-        enqueue_seconds = (time.perf_counter_ns() - self._started) * 1e-9
-        self._last.record()
-        self._last.synchronize()
-        return Elapsed(self._first.elapsed_time(self._last) * 1e-3, enqueue_seconds)
-
-
-class TorchBuffers:
-    """Reads and writes tensors as numpy arrays. bfloat16 travels as float32, which holds it exactly."""
-
-    def write(self, buffer: torch.Tensor, start: int, values: NDArray[Any]) -> None:
-        buffer[start : start + len(values)].copy_(torch.from_numpy(values))
-
-    def read(self, buffer: torch.Tensor, start: int, stop: int) -> NDArray[Any]:
-        part = buffer[start:stop].cpu()
-        array: NDArray[Any] = (part.float() if part.dtype is torch.bfloat16 else part).numpy()
-        return array
 
 
 class TorchEngine:
@@ -161,7 +96,7 @@ class TorchEngine:
         return max(send for send, _ in lengths) * itemsize, max(receive for _, receive in lengths) * itemsize
 
     def allocate(self, send_nbytes: int, receive_nbytes: int) -> None:
-        self._send, self._receive = (_placed(nbytes, self._device) for nbytes in (send_nbytes, receive_nbytes))
+        self._send, self._receive = (place_buffer(nbytes, self._device) for nbytes in (send_nbytes, receive_nbytes))
 
     def create_group(self, group: Group) -> None:
         if group.ranks not in self._groups:
@@ -169,7 +104,7 @@ class TorchEngine:
 
     def prepare(self, case: Case, group: Group, me: int) -> Call:
         send, receive = self._views(case, group, me)
-        run = _bind(case, group, me, send, receive, self._groups[group.ranks])
+        run = bind_call(case, group, me, send, receive, self._groups[group.ranks])
         return Call(group, me, run, send, receive)
 
     def barrier(self, group: Group | None = None) -> None:
@@ -214,23 +149,10 @@ class TorchEngine:
         self.create_group(alone)
         send = receive = torch.zeros(1, dtype=getattr(torch, case.dtype), device=self._device)
         try:
-            _bind(case, alone, ROOT, send, receive.clone(), self._groups[alone.ranks])()
+            bind_call(case, alone, ROOT, send, receive.clone(), self._groups[alone.ranks])()
         except (RuntimeError, ValueError, TypeError, NotImplementedError) as refusal:
             return str(refusal).strip().splitlines()[0].split(" (Triggered")[0]
         return None
-
-
-def _placed(nbytes: int, device: torch.device) -> torch.Tensor:
-    """A buffer of zeros that begins, on a CPU, as far into its page as torch's large tensors do.
-
-    Smaller ones begin wherever the heap has room, and where in their page two buffers lie to each other changes the
-    time of a copy between them by up to a factor of two (docs/measuring.md): it must not hang on the largest size.
-    """
-    if device.type != "cpu":
-        return torch.zeros(nbytes, dtype=torch.uint8, device=device)
-    buffer = torch.zeros(nbytes + _PAGE_NBYTES, dtype=torch.uint8)
-    start = (_PAGE_OFFSET - buffer.data_ptr()) % _PAGE_NBYTES
-    return buffer[start : start + nbytes]
 
 
 def _lengths(case: Case, group: Group) -> tuple[int, int]:
@@ -240,52 +162,6 @@ def _lengths(case: Case, group: Group) -> tuple[int, int]:
     if not case.in_place:
         return send, receive
     return (0, receive) if case.spec.receive is Blocks.PER_RANK else (send, 0)
-
-
-def _bind(
-    case: Case, group: Group, me: int, send: Any, receive: Any, handle: dist.ProcessGroup
-) -> Callable[[], object]:
-    """The call of torch.distributed, with nothing left to look up."""
-    op = _OPS.get(case.redop)
-    root = group.ranks[ROOT]
-    match case.collective:
-        case "all_reduce":
-            return partial(dist.all_reduce, send, op, group=handle)
-        case "all_gather":
-            return partial(_all_gather, receive, send, group=handle)
-        case "reduce_scatter":
-            return partial(_reduce_scatter, receive, send, op, group=handle)
-        case "all_to_all":
-            return partial(dist.all_to_all_single, receive, send, group=handle)
-        case "broadcast":
-            return partial(dist.broadcast, receive, root, group=handle)
-        case "reduce":
-            return partial(dist.reduce, send, root, op, group=handle)
-        case "gather":
-            blocks = list(receive.chunk(group.size)) if me == ROOT else None
-            return partial(dist.gather, send, blocks, root, group=handle)
-        case "scatter":
-            blocks = list(send.chunk(group.size)) if me == ROOT else None
-            return partial(dist.scatter, receive, blocks, root, group=handle)
-        case "send_recv":
-            return _ring_shift(group, me, send, receive, handle)
-        case "barrier":
-            return partial(dist.barrier, group=handle)
-    raise UsageError(f"engine torch has no call for {case.collective}.")
-
-
-def _ring_shift(group: Group, me: int, send: Any, receive: Any, handle: dist.ProcessGroup) -> Callable[[], object]:
-    following, preceding = group.ranks[(me + 1) % group.size], group.ranks[(me - 1) % group.size]
-    shift = [
-        dist.P2POp(dist.isend, send, following, handle),
-        dist.P2POp(dist.irecv, receive, preceding, handle),
-    ]
-
-    def run() -> None:
-        for work in dist.batch_isend_irecv(shift):
-            work.wait()
-
-    return run
 
 
 def _new_group(ranks: Sequence[int], backend: str, timeout: timedelta) -> dist.ProcessGroup:

@@ -8,12 +8,16 @@ scripts/bench_binding; its numbers are in docs/measuring.md.
 """
 
 import os
+import time
 from pathlib import Path
 from typing import Literal
 
 from commbench.machine.host import ROOT
 
 Bind = Literal["auto", "none"]
+
+BUSY = 0.25  # from here on other programs take so much of the CPUs that threads had better move about
+_WATCH_SECONDS = 0.2
 
 POLLING_THREADS = ("gloo_tcp_loop",)
 
@@ -37,14 +41,39 @@ def choose_cpus(
     return set(ordered[local_rank * share : (local_rank + 1) * share]), "its own"
 
 
-def bind_threads(bind: Bind, local_rank: int, local_size: int, pci_address: str | None) -> str:
+def busy_fraction(root: Path = ROOT) -> float:
+    """The fraction of this process's CPUs that others take, watched for a moment in which this program does nothing."""
+    before = _cpu_ticks(root)
+    time.sleep(_WATCH_SECONDS)
+    after = _cpu_ticks(root)
+    total = sum(after) - sum(before)
+    return 1.0 - (after[1] - before[1]) / total if total > 0 else 0.0
+
+
+def _cpu_ticks(root: Path) -> tuple[int, int]:
+    """(busy, idle) ticks of the CPUs that this process may run on; zeros if the kernel does not say."""
+    allowed = {f"cpu{cpu}" for cpu in os.sched_getaffinity(0)}
+    busy = idle = 0
+    for line in (root / "proc/stat").read_text().splitlines():
+        name, *ticks = line.split()
+        if name in allowed:
+            waiting = int(ticks[3]) + int(ticks[4])  # idle, and idle while a disk works
+            idle += waiting
+            busy += sum(map(int, ticks[:8])) - waiting
+    return busy, idle
+
+
+def bind_threads(bind: Bind, local_rank: int, local_size: int, pci_address: str | None, busy: float = 0.0) -> str:
     """Bind this process's threads as `bind` says, and describe the outcome, like `cpu 3 (its own)`.
 
-    Call when the library has started its threads; later ones inherit from the thread that starts them.
+    Call when the library has started its threads; later ones inherit from the thread that starts them. Nothing is bound
+    where other programs take `BUSY` of the CPUs or more: a thread that must stay beside a busy one waits for it.
     """
     allowed = os.sched_getaffinity(0)
     if bind == "none":
         return f"cpu {_shown(allowed)} (--bind none)"
+    if busy >= BUSY:
+        return f"cpu {_shown(allowed)} (not bound: others take {busy:.0%} of the CPUs)"
     near = local_cpus(pci_address) if pci_address else set()
     chosen, why = choose_cpus(allowed, online_cpus(), local_rank, local_size, near)
     polling = 0

@@ -13,7 +13,7 @@ from commbench.engines import load_engine
 from commbench.engines.base import Engine
 from commbench.errors import CommbenchError, InterruptedRunError, UsageError, WrongDataError
 from commbench.launch.environment import RankPlace
-from commbench.machine.binding import Bind, bind_threads
+from commbench.machine.binding import BUSY, Bind, bind_threads, busy_fraction
 from commbench.machine.heap import steady_heap
 from commbench.machine.host import read_host
 from commbench.machine.software import kept_environment, versions
@@ -51,6 +51,7 @@ class SweepRequest:
 class Talk:
     """How a worker speaks to people; the command line gives it. Only rank 0 has progress to show."""
 
+    describe: Callable[[RunRecord], None]
     progress: Callable[[int, float], Progress]
     warn: Callable[[str], None]
 
@@ -80,8 +81,14 @@ def run_rank(request: SweepRequest, place: RankPlace | None, parent_pid: int | N
             cases = build_plan(request.plan, engine.world, engine.one_buffer)
             _allocate(engine, cases)
             groups = _create_groups(engine, cases)
-            record = _describe_run(request, engine, place, cases, groups)
+            busy = _busy(engine) if place and request.bind == "auto" else 0.0
+            record = _describe_run(request, engine, place, cases, groups, busy)
         if rank == 0:
+            if busy >= BUSY:
+                talk.warn(
+                    f"other programs take {busy:.0%} of the CPUs: threads are not bound, and times will be noisy."
+                )
+            talk.describe(record)
             progress = talk.progress(len(cases), request.rules.budget_seconds)
             recorder = Recorder(RunWriter(request.directory, record), progress)
         session = Session(
@@ -147,6 +154,12 @@ def _allocate(engine: Engine, cases: Sequence[Case]) -> None:
     engine.allocate(max(send for send, _ in buffers), max(receive for _, receive in buffers))
 
 
+def _busy(engine: Engine) -> float:
+    """What other programs take of the CPUs, on the node where they take most: all ranks bind, or none does."""
+    engine.barrier()  # now all ranks are here, and have nothing to do
+    return float(engine.max_reduce(np.array([busy_fraction()]))[0])
+
+
 def _create_groups(engine: Engine, cases: Sequence[Case]) -> list[tuple[str, Group]]:
     """Connect every group of the plan by its members alone. Returns all of them, with their layout, each once."""
     mine = set(engine.ranks)
@@ -163,10 +176,11 @@ def _describe_run(
     place: RankPlace | None,
     cases: Sequence[Case],
     groups: Sequence[tuple[str, Group]],
+    busy: float,
 ) -> RunRecord:
     binding = ""
     if place is not None:  # after the groups: the library has started its threads
-        binding = bind_threads(request.bind, place.local_rank, place.local_size, engine.pci_address)
+        binding = bind_threads(request.bind, place.local_rank, place.local_size, engine.pci_address, busy)
     positions = {key: position for position, key in enumerate(groups)}
     return RunRecord(
         schema_version=SCHEMA_VERSION,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commbench.machine.binding import bind_threads, choose_cpus, local_cpus, online_cpus
+from commbench.machine.binding import bind_threads, busy_fraction, choose_cpus, local_cpus, online_cpus
 from commbench.machine.host import memory_limit_nbytes
 from commbench.machine.software import kept_environment, versions
 
@@ -164,3 +164,22 @@ def test_versions_imports_nothing() -> None:
     torch, loaded = run.stdout.splitlines()
     assert torch[0].isdigit()
     assert loaded == "[]"
+
+
+def _stat(root: Path, busy: int, idle: int) -> None:
+    (root / "proc").mkdir(exist_ok=True)
+    cpus = "".join(f"cpu{cpu} {busy} 0 0 {idle} 0 0 0 0 0 0\n" for cpu in sorted(os.sched_getaffinity(0)))
+    (root / "proc" / "stat").write_text(f"cpu 9 9 9 9 9 9 9 9 9 9\n{cpus}cpu99999 5 5 5 5 5 5 5 5 0 0\nintr 1 2\n")
+
+
+@pytest.mark.parametrize(("busy", "idle", "fraction"), [(0, 20, 0.0), (5, 15, 0.25), (20, 0, 1.0), (0, 0, 0.0)])
+def test_busy_fraction(busy: int, idle: int, fraction: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _stat(tmp_path, 100, 100)
+    monkeypatch.setattr("time.sleep", lambda seconds: _stat(tmp_path, 100 + busy, 100 + idle))
+    assert busy_fraction(tmp_path) == pytest.approx(fraction)
+
+
+def test_a_busy_machine_is_not_bound() -> None:
+    before = os.sched_getaffinity(0)
+    assert "not bound: others take 60% of the CPUs" in bind_threads("auto", 0, 1, None, busy=0.6)
+    assert os.sched_getaffinity(0) == before
