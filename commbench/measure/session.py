@@ -4,8 +4,8 @@ Every rank takes the same decisions, because it takes them from the same numbers
 """
 
 import json
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
@@ -102,6 +102,17 @@ def describe(case: Case) -> str:
     return f"{' '.join(words)} on {where}"
 
 
+@contextmanager
+def guarded(engine: Engine, watch: Watch, what: str) -> Iterator[None]:
+    """Watch the body, in which ranks wait for each other. Raises TransportError where a peer or its link is gone."""
+    try:
+        with watch.watching(what):
+            yield
+    except engine.transport_errors as error:
+        reason = engine.explain(error)
+        raise TransportError(f"{what} failed: {reason}; a rank has died, or its link is down.") from error
+
+
 class Session:
     """Measures `cases` on `engine`. Make one on every rank with the same cases, rules and seed, then `run` them."""
 
@@ -132,7 +143,7 @@ class Session:
     def run(self) -> None:
         """Measure until every case is closed or Ctrl-C."""
         self._began = self._engine.now_seconds()
-        with self._watch.watching("the barrier before the first case"):
+        with guarded(self._engine, self._watch, "the barrier before the first case"):
             self._target_seconds = batch_target_seconds(self._engine.stopwatch.resolution_seconds, self._time_barrier())
         for state in self.states:
             self._close_if_impossible(state)
@@ -157,13 +168,9 @@ class Session:
     def _visit(self, state: CaseState) -> None:
         """One case in one round: at the first visit its first call, its data and its warm-up; then some batches."""
         case, started = state.case, self.seconds
-        try:
-            with self._watch.watching(describe(case)):
-                calls = [self._prepare(case, group) for group in case.groups]
-                measured = self._measure_round(state, calls)
-        except self._engine.transport_errors as error:
-            reason = self._engine.explain(error)
-            raise TransportError(f"{describe(case)} failed: {reason}; a rank has died, or its link is down.") from error
+        with guarded(self._engine, self._watch, describe(case)):
+            calls = [self._prepare(case, group) for group in case.groups]
+            measured = self._measure_round(state, calls)
         state.rounds += 1
         state.spent_seconds += self.seconds - started
         self._observer.sampled(case, measured, self.seconds)

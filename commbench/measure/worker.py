@@ -19,7 +19,7 @@ from commbench.machine.host import read_host
 from commbench.machine.software import kept_environment, versions
 from commbench.measure.recorder import Progress, Recorder, Unrecorded
 from commbench.measure.sampling import SamplingRules
-from commbench.measure.session import Session, describe
+from commbench.measure.session import Session, describe, guarded
 from commbench.measure.watchdog import Watchdog
 from commbench.plan.groups import Group, format_ranks
 from commbench.plan.plan import Case, PlanRequest, build_plan
@@ -78,6 +78,7 @@ def run_rank(request: SweepRequest, place: RankPlace | None, parent_pid: int | N
     with Watchdog(rank, request.timeout_seconds, parent_pid, on_end) as watchdog:
         with watchdog.watching(*_rendezvous(place)):
             engine = _open_engine(request, place)
+        with guarded(engine, watchdog, "the preparation of the run"):
             cases = build_plan(request.plan, engine.world, engine.one_buffer)
             _allocate(engine, cases)
             groups = _create_groups(engine, cases)
@@ -106,7 +107,7 @@ def run_rank(request: SweepRequest, place: RankPlace | None, parent_pid: int | N
             raise type(error)(f"{error} {recorder.abandon('failed')}" if recorder else str(error)) from error
         if recorder:
             recorder.finish("interrupted" if session.interrupted else "complete", session.seconds)
-        with watchdog.watching("the end of the run"):
+        with guarded(engine, watchdog, "the end of the run"):
             engine.close()
     return Finished(recorder.directory if recorder else None, _verdict(session))
 

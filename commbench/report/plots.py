@@ -72,7 +72,7 @@ def _figure(run: Run, view: tuple[str, ...], lines: Sequence[Line], title: str, 
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(9, 5.4), dpi=150)
         # Fixed margins: a layout engine draws everything twice to find them.
-        axes = figure.subplots(gridspec_kw={"left": 0.085, "right": 0.985, "bottom": 0.1, "top": 0.87})
+        axes = figure.subplots(gridspec_kw={"left": 0.115, "right": 0.985, "bottom": 0.1, "top": 0.87})
         for index, (label, series) in enumerate(_series(lines)):
             draw(axes, series, label, _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)])
         axes.set_title(title, pad=24)

@@ -1,5 +1,6 @@
 """A session on the fake engine: its order, its end, its faults, on a virtual clock where every second is planned."""
 
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -489,3 +490,46 @@ def test_any_other_error_is_not_hidden():
     engine.prepare = lambda case, group, me: Call(group, me, lambda: 1 // 0, None, None)  # type: ignore[method-assign]
     with pytest.raises(ZeroDivisionError):
         measure(engine, [make_case()])
+
+
+def test_a_peer_lost_before_the_first_case_is_a_transport_error_too():
+    engine = engine_of()
+    engine.transport_errors = (ConnectionError,)
+
+    def lost(group: Group | None = None) -> None:
+        raise ConnectionError("connection reset by peer")
+
+    engine.barrier = lost  # type: ignore[method-assign]
+    with pytest.raises(TransportError, match=r"^the barrier before the first case failed: connection reset by peer; "):
+        measure(engine, [make_case()])
+
+
+class Forgetful:
+    """An observer that keeps nothing, as every rank but rank 0 has."""
+
+    def sampled(self, case: Case, measured: Sequence[Measured], seconds: float) -> None:
+        pass
+
+    def closed(self, state: CaseState) -> None:
+        pass
+
+
+def peak_nbytes(ranks: int, batches: int) -> int:
+    """The most memory that a session of so many batches takes, on a world of `ranks` ranks."""
+    engine = open_engine(ranks=ranks, spec="noise=5%", seed=1)
+    cases = plan(engine, collectives=("all_reduce",), sizes_nbytes=(1 << 20,))
+    rules = SamplingRules(precision=0.0, budget_seconds=1e9, max_batches=batches)
+    session = Session(engine, cases, rules=rules, seed=0, verify=True, observer=Forgetful(), watch=Watch())
+    tracemalloc.start()
+    session.run()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(session.states[0].samples[0].seconds) >= batches
+    return peak
+
+
+def test_what_samples_take_does_not_grow_with_the_ranks_that_have_them():
+    peak_nbytes(2, 100)  # what is made once
+    few, many = (peak_nbytes(ranks, 1500) - peak_nbytes(ranks, 500) for ranks in (2, 4000))
+    assert 1000 * 8 <= few <= 1000 * 200  # the samples are seen, and a few numbers each
+    assert many <= 1.2 * few
