@@ -209,6 +209,10 @@ def _world_size(options: dict[str, Any], place: "RankPlace | None") -> int:
     """The ranks of the world; for local workers one per GPU that the backend can use."""
     if place is not None:
         return place.world_size
+    # As torchrun does, for the workers share the cores; torch reads it when it is loaded, and workers are forked.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # GPUs are counted through NVML: once this process has asked CUDA itself, its forks cannot use it.
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     from commbench.engines.torch_dist import check_backend, default_backend, visible_gpus
 
     backend = options["backend"] or default_backend()

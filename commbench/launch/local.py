@@ -42,7 +42,6 @@ def run_local_workers(count: int, entry: Callable[..., Any], *args: object) -> A
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as torchrun: the workers share the cores
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
