@@ -209,10 +209,11 @@ def _world_size(options: dict[str, Any], place: "RankPlace | None") -> int:
     """The ranks of the world; for local workers one per GPU that the backend can use."""
     if place is not None:
         return place.world_size
-    # As torchrun does, for the workers share the cores; torch reads it when it is loaded, and workers are forked.
+    # As torchrun does, for the workers share the cores.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    # GPUs are counted through NVML: once this process has asked CUDA itself, its forks cannot use it.
-    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+    from commbench.launch.local import warm_up_workers
+
+    warm_up_workers()
     from commbench.engines.torch_dist import check_backend, default_backend, visible_gpus
 
     backend = options["backend"] or default_backend()
@@ -265,17 +266,17 @@ def _measure(
     from commbench.launch.local import WorkerExitError, run_local_workers
 
     try:
-        finished: Finished = run_local_workers(ranks, _local_worker, request, os.getpid(), quiet, verbose)
+        finished: Finished = run_local_workers(ranks, _local_worker, request, quiet, verbose)
     except WorkerExitError as ended:
         raise SaidError(ended.exit_code) from ended
     return finished.verdict
 
 
-def _local_worker(request: "SweepRequest", parent_pid: int, quiet: bool, verbose: bool) -> "Finished":
+def _local_worker(request: "SweepRequest", quiet: bool, verbose: bool) -> "Finished":
     from commbench.launch.environment import find_place
 
     try:
-        finished = _run_rank(request, find_place(os.environ), parent_pid, quiet, verbose)
+        finished = _run_rank(request, find_place(os.environ), os.getppid(), quiet, verbose)
     except SaidError as error:
         sys.exit(error.exit_code)
     if isinstance(finished.verdict, InterruptedRunError):  # the launcher is ending too, and takes no more results

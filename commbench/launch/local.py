@@ -1,4 +1,7 @@
-"""Local workers, through torch's elastic launcher: forked from this process, which has torch loaded already.
+"""Local workers, through torch's elastic launcher: forked from a server that has torch loaded and no other thread.
+
+Not forked from the launcher itself: its store answers in threads, and a fork in the moment in which one of them holds a
+lock of the C library (the resolver's, as seen) waits for that lock for ever.
 
 The one room outside engines/ that imports torch: the launcher is torch's, the workers need it a moment later.
 """
@@ -9,6 +12,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from multiprocessing import forkserver
 from typing import Any
 from uuid import uuid4
 
@@ -32,6 +36,15 @@ class WorkerExitError(CommbenchError):
         self.exit_code = exit_code
 
 
+def warm_up_workers() -> None:
+    """Start the server that workers are forked from, and let it load torch beside this process.
+
+    Call before torch is loaded here, with the environment that torch shall see; without it the server starts cold.
+    """
+    forkserver.set_forkserver_preload(["commbench.engines.torch_dist", "commbench.measure.worker"])
+    forkserver.ensure_running()
+
+
 def run_local_workers(count: int, entry: Callable[..., Any], *args: object) -> Any:
     """What `entry(*args)` returns on rank 0 of `count` workers on this machine, which meet over loopback.
 
@@ -52,7 +65,7 @@ def run_local_workers(count: int, entry: Callable[..., Any], *args: object) -> A
         local_addr=LOOPBACK,
         max_restarts=0,
         monitor_interval=0.1,
-        start_method="fork",
+        start_method="forkserver",
     )
     reaper = _Reaper()
     logging.disable(logging.ERROR)  # elastic logs every exit; what matters is said by us, once

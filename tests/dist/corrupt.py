@@ -41,6 +41,7 @@ def open_engine(**arguments: object) -> TorchEngine:
     return engine
 
 
+ENGINES["corrupt"] = EngineEntry("tests.dist.corrupt:open_engine")  # in the workers too, which import this module
+
 if __name__ == "__main__":
-    ENGINES["corrupt"] = EngineEntry("tests.dist.corrupt:open_engine")
     main()

@@ -35,14 +35,9 @@ def _wait_for(condition: object) -> None:
 
 
 def _worker(process: subprocess.Popen[str], rank: int) -> psutil.Process:
-    workers = psutil.Process(process.pid).children()
-    return next(worker for worker in workers if _rank_of(worker) == rank)
-
-
-def _rank_of(worker: psutil.Process) -> int:
-    # Forked workers keep the environment block of their parent; elastic starts them in the order of their ranks.
-    siblings = sorted(psutil.Process(worker.ppid()).children(), key=lambda child: child.pid)
-    return siblings.index(worker)
+    # The workers are the children of the server that they are forked from, started in the order of their ranks.
+    [workers] = [found for child in psutil.Process(process.pid).children() if (found := child.children())]
+    return sorted(workers, key=lambda worker: worker.pid)[rank]
 
 
 def _check_kept(out: Path, commands: Commands) -> None:
