@@ -266,17 +266,17 @@ def _measure(
     from commbench.launch.local import WorkerExitError, run_local_workers
 
     try:
-        finished: Finished = run_local_workers(ranks, _local_worker, request, quiet, verbose)
+        finished: Finished = run_local_workers(ranks, _local_worker, request, os.getpid(), quiet, verbose)
     except WorkerExitError as ended:
         raise SaidError(ended.exit_code) from ended
     return finished.verdict
 
 
-def _local_worker(request: "SweepRequest", quiet: bool, verbose: bool) -> "Finished":
+def _local_worker(request: "SweepRequest", parent_pid: int, quiet: bool, verbose: bool) -> "Finished":
     from commbench.launch.environment import find_place
 
     try:
-        finished = _run_rank(request, find_place(os.environ), os.getppid(), quiet, verbose)
+        finished = _run_rank(request, find_place(os.environ), parent_pid, quiet, verbose)
     except SaidError as error:
         sys.exit(error.exit_code)
     if isinstance(finished.verdict, InterruptedRunError):  # the launcher is ending too, and takes no more results

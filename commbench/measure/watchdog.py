@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
+import psutil
+
 from commbench.errors import InterruptedRunError, StalledError
 from commbench.results.schema import Outcome
 
@@ -104,7 +106,7 @@ class Watchdog:
         self._end("interrupted", f"rank {self._rank} was interrupted{doing}.", InterruptedRunError.exit_code)
 
     def _check_parent(self) -> None:
-        if self._parent_pid is not None and os.getppid() != self._parent_pid:
+        if self._parent_pid is not None and not _is_alive(self._parent_pid):
             os._exit(StalledError.exit_code)  # nobody is left to tell
 
     def _check_deadline(self) -> None:
@@ -126,3 +128,10 @@ class Watchdog:
             self._on_end(outcome, message)
         finally:
             os._exit(exit_code)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
