@@ -24,7 +24,7 @@ from commbench.units import parse_fraction, parse_seconds
 
 if TYPE_CHECKING:
     from commbench.launch.environment import RankPlace
-    from commbench.measure.worker import Finished, SweepRequest
+    from commbench.measure.worker import SweepRequest
     from commbench.results.schema import RunRecord
 
 DEFAULT_GLOO_RANKS = 2
@@ -262,31 +262,31 @@ def _measure(
 ) -> CommbenchError | None:
     """Run as the rank that a launcher made of this process, as all ranks on paper, or start local workers."""
     if place is not None or request.engine == "fake":
-        return _run_rank(request, place, None, quiet, verbose).verdict
+        return _run_rank(request, place, None, quiet, verbose)
     from commbench.launch.local import WorkerExitError, run_local_workers
 
     try:
-        finished: Finished = run_local_workers(ranks, _local_worker, request, os.getpid(), quiet, verbose)
+        verdict: CommbenchError | None = run_local_workers(ranks, _local_worker, request, os.getpid(), quiet, verbose)
     except WorkerExitError as ended:
         raise SaidError(ended.exit_code) from ended
-    return finished.verdict
+    return verdict
 
 
-def _local_worker(request: "SweepRequest", parent_pid: int, quiet: bool, verbose: bool) -> "Finished":
+def _local_worker(request: "SweepRequest", parent_pid: int, quiet: bool, verbose: bool) -> CommbenchError | None:
     from commbench.launch.environment import find_place
 
     try:
-        finished = _run_rank(request, find_place(os.environ), parent_pid, quiet, verbose)
+        verdict = _run_rank(request, find_place(os.environ), parent_pid, quiet, verbose)
     except SaidError as error:
         sys.exit(error.exit_code)
-    if isinstance(finished.verdict, InterruptedRunError):  # the launcher is ending too, and takes no more results
-        sys.exit(finished.verdict.exit_code)
-    return finished
+    if isinstance(verdict, InterruptedRunError):  # the launcher is ending too, and takes no more results
+        sys.exit(verdict.exit_code)
+    return verdict
 
 
 def _run_rank(
     request: "SweepRequest", place: "RankPlace | None", parent_pid: int | None, quiet: bool, verbose: bool
-) -> "Finished":
+) -> CommbenchError | None:
     """`run_rank`, with an error said by the one rank that should: rank 0, or all where rank 0 may not be there."""
     from commbench.measure.worker import Talk, run_rank
 

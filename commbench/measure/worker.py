@@ -56,18 +56,13 @@ class Talk:
     warn: Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """How a run ended on one rank: its directory (on rank 0), and what was wrong with it."""
-
-    directory: Path | None
-    verdict: CommbenchError | None
-
-
-def run_rank(request: SweepRequest, place: RankPlace | None, parent_pid: int | None, talk: Talk) -> Finished:
+def run_rank(
+    request: SweepRequest, place: RankPlace | None, parent_pid: int | None, talk: Talk
+) -> CommbenchError | None:
     """Measure as one rank or, on the fake engine, as all of them. `parent_pid`: end when that process is gone.
 
-    Raises the CommbenchError that ended the run early; what was measured until then is in its directory.
+    Returns what was wrong with a run that came to its end, None if nothing. Raises the CommbenchError that ended one
+    early; what was measured until then is in its directory.
     """
     rank = place.rank if place else 0
     recorder: Recorder | None = None
@@ -109,7 +104,7 @@ def run_rank(request: SweepRequest, place: RankPlace | None, parent_pid: int | N
             recorder.finish("interrupted" if session.interrupted else "complete", session.seconds)
         with guarded(engine, watchdog, "the end of the run"):
             engine.close()
-    return Finished(recorder.directory if recorder else None, _verdict(session))
+    return _verdict(session)
 
 
 def _rendezvous(place: RankPlace | None) -> tuple[str, str]:
