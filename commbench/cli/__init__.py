@@ -69,9 +69,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except CommbenchError as error:
         show_message(str(error))
         sys.exit(error.exit_code)
-    except BrokenPipeError:  # `commbench report | head`: the reader has seen enough
-        sys.stderr.close()
-        sys.exit(0)
 
 
 def show_message(message: str) -> None:

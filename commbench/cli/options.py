@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
+from commbench.cli import SaidError
 from commbench.errors import CommbenchError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -44,11 +45,14 @@ def output_options(command: Command) -> Command:
 
 
 def write_output(text: str, output: Path | None) -> None:
-    """Write `text` to `output`, or to stdout. Raises CommbenchError if the file cannot be written."""
-    if output is None or str(output) == "-":
-        click.echo(text, nl=False)
-        return
+    """Write `text` to `output`, or to stdout. Raises CommbenchError if it cannot be written."""
+    to_stdout = output is None or str(output) == "-"
     try:
-        output.write_text(text, encoding="utf-8")
+        if output is None or to_stdout:
+            click.echo(text, nl=False)
+        else:
+            output.write_text(text, encoding="utf-8")
+    except BrokenPipeError as error:  # `commbench report | head`: the reader has seen enough
+        raise SaidError(0) from error
     except OSError as error:
-        raise CommbenchError(f"cannot write {output}: {error.strerror}.") from error
+        raise CommbenchError(f"cannot write {'stdout' if to_stdout else output}: {error.strerror}.") from error

@@ -4,6 +4,7 @@ import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -40,3 +41,25 @@ def _seconds(command: list[str]) -> float:
     began = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - began
+
+
+def test_a_full_stdout_is_one_sentence(tmp_path: Path) -> None:
+    options = ["--engine", "fake", "--sizes", "1K", "--no-plots", "-q", "--out", str(tmp_path / "run")]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "commbench", "sweep", *options], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert ended.returncode == 3
+    assert ended.stderr == "commbench: cannot write stdout: No space left on device.\n"
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
+    options = ["--engine", "fake", "--sizes", "1K", "--no-plots", "-q", "--out", str(tmp_path / "run")]
+    with subprocess.Popen(
+        [sys.executable, "-m", "commbench", "sweep", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as left:
+        assert left.stdout
+        assert left.stderr
+        left.stdout.close()
+        assert left.stderr.read() == b""
+    assert left.returncode == 0
