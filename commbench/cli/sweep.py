@@ -181,7 +181,7 @@ def sweep(**options: Any) -> None:
     ranks = options["ranks"] or DEFAULT_FAKE_RANKS if fake else _world_size(options, place)
     directory = options["out"] or _default_directory(options["engine"], ranks)
     if place is None or place.rank == 0:
-        from commbench.results.store import check_new_directory
+        from commbench.results.writer import check_new_directory
 
         check_new_directory(directory)
     request = _request(options, ranks, directory)

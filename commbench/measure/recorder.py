@@ -7,8 +7,8 @@ from typing import Protocol
 from commbench.measure.session import CaseState, Measured, describe
 from commbench.plan.plan import Case
 from commbench.results.schema import Outcome, SampleRow
-from commbench.results.store import RunWriter
 from commbench.results.summary import summarize_group
+from commbench.results.writer import RunWriter
 
 
 class Progress(Protocol):

@@ -24,7 +24,7 @@ from commbench.measure.watchdog import Watchdog
 from commbench.plan.groups import Group, format_ranks
 from commbench.plan.plan import Case, PlanRequest, build_plan
 from commbench.results.schema import SCHEMA_VERSION, CaseRecord, GroupRecord, Host, Outcome, RunRecord
-from commbench.results.store import RunWriter
+from commbench.results.writer import RunWriter
 from commbench.units import format_nbytes
 
 _MEMORY_SHARE = 0.9  # of what is free: the rest is for the interpreter and for verification's chunks

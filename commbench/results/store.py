@@ -1,35 +1,22 @@
-"""The directory of a run: run.json, samples.csv, summary.csv. Written while measuring, read also when half-written."""
+"""Reads the directory of a run: run.json, samples.csv, summary.csv; also a half-written one. `writer.py` writes it."""
 
 import csv
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from operator import attrgetter
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import UnionType
 from typing import Any, TextIO, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from commbench.errors import CommbenchError, UsageError
+from commbench.errors import CommbenchError
 from commbench.plan.collectives import COLLECTIVES
 from commbench.plan.dtypes import DTYPES
-from commbench.results.schema import (
-    SAMPLE_COLUMNS,
-    SCHEMA_VERSION,
-    SUMMARY_COLUMNS,
-    Outcome,
-    RunRecord,
-    SampleRow,
-    SummaryRow,
-)
+from commbench.results.schema import SCHEMA_VERSION, RunRecord, SampleRow, SummaryRow
 from commbench.results.summary import GroupSamples, summarize_group
 
 RUN_FILE, SAMPLES_FILE, SUMMARY_FILE, PLOTS_DIR = "run.json", "samples.csv", "summary.csv", "plots"
 _TOO_LARGE = 1 << 62  # no size and no count of ranks comes near: a damaged file
-
-# Not dataclasses.astuple: it copies every value, and a large run has millions.
-_SAMPLE_VALUES, _SUMMARY_VALUES = attrgetter(*SAMPLE_COLUMNS), attrgetter(*SUMMARY_COLUMNS)
 
 Row = TypeVar("Row", SampleRow, SummaryRow)
 
@@ -41,81 +28,6 @@ class Run:
     directory: Path
     record: RunRecord
     rows: tuple[SummaryRow, ...]
-
-
-def check_new_directory(directory: Path) -> None:
-    """Raise UsageError if a run cannot be written to `directory`: it holds something, or may not be written."""
-    try:
-        existing = next(path for path in (directory, *directory.absolute().parents) if path.exists())
-        holds_something = directory.is_dir() and any(directory.iterdir())
-    except OSError as error:
-        raise UsageError(f"cannot use {directory}: {error.strerror}; give another --out.") from error
-    if not existing.is_dir():
-        raise UsageError(f"{existing} is a file, not a directory: give another --out.")
-    if holds_something:
-        what = "a run" if (directory / RUN_FILE).exists() else "other files"
-        raise UsageError(f"{directory} already holds {what} and is never overwritten: give another --out.")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise UsageError(f"{existing} is not writable: give an --out that is.")
-
-
-class RunWriter:
-    """Writes a run while it is measured. Every method leaves the directory readable."""
-
-    def __init__(self, directory: Path, record: RunRecord) -> None:
-        """Make `directory` and start the run in it. Raises UsageError if it holds something, CommbenchError on I/O."""
-        check_new_directory(directory)
-        self.directory = directory
-        self.record = record
-        with _storing(directory):
-            directory.mkdir(parents=True, exist_ok=True)
-            self._samples = _start_csv(directory / SAMPLES_FILE, SAMPLE_COLUMNS)
-            self._summary = _start_csv(directory / SUMMARY_FILE, SUMMARY_COLUMNS)
-            self._write_record()  # last: where there is a run.json there is a run to load
-
-    def add_samples(self, rows: Iterable[SampleRow]) -> None:
-        """Append to samples.csv and flush. Raises CommbenchError when the disk is full."""
-        self._append(self._samples, rows)
-
-    def add_summary(self, rows: Iterable[SummaryRow]) -> None:
-        """Append to summary.csv and flush. Raises CommbenchError when the disk is full."""
-        self._append(self._summary, rows)
-
-    def finish(self, outcome: Outcome, measured_seconds: float) -> None:
-        """Say in run.json how the run ended, and close the files."""
-        self.record = replace(self.record, outcome=outcome, measured_seconds=measured_seconds)
-        with _storing(self.directory):
-            self._write_record()
-            self._samples.close()
-            self._summary.close()
-
-    def _append(self, file: TextIO, rows: Iterable[SampleRow] | Iterable[SummaryRow]) -> None:
-        with _storing(self.directory):
-            csv.writer(file, lineterminator="\n").writerows(map(_cells, rows))
-            file.flush()
-
-    def _write_record(self) -> None:
-        # Renamed into place: a reader, or a run that is killed here, never sees half a record.
-        part = self.directory / (RUN_FILE + ".part")
-        part.write_bytes(msgspec.json.format(msgspec.json.encode(self.record), indent=1) + b"\n")
-        part.rename(self.directory / RUN_FILE)
-
-
-class _storing:
-    """Turns an OSError into the CommbenchError that says what to do."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            raise CommbenchError(
-                f"cannot write to {self._directory}: {error.strerror or error}; "
-                "what was written until now is kept. Free some space or give another --out."
-            ) from error
 
 
 def load_run(directory: Path) -> Run:
@@ -213,24 +125,6 @@ def _collect_samples(path: Path) -> dict[tuple[int, int], GroupSamples]:
             if row.enqueue_seconds is not None:
                 samples.enqueue_seconds.append(row.enqueue_seconds)
     return collected
-
-
-def _start_csv(path: Path, columns: Sequence[str]) -> TextIO:
-    file = path.open("x", newline="", encoding="utf-8")
-    csv.writer(file, lineterminator="\n").writerow(columns)
-    file.flush()
-    return file
-
-
-def _cells(row: SampleRow | SummaryRow) -> list[Any]:
-    values = _SAMPLE_VALUES(row) if isinstance(row, SampleRow) else _SUMMARY_VALUES(row)
-    return ["" if value is None else _cell(value) for value in values]
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, bool):
-        return int(value)
-    return f"{value:.9g}" if isinstance(value, float) else value
 
 
 def _read_rows(path: Path, kind: type[Row]) -> Iterator[Row]:
