@@ -18,6 +18,7 @@ from commbench.machine.heap import steady_heap
 from commbench.machine.host import read_host
 from commbench.machine.software import kept_environment, versions
 from commbench.measure.recorder import Progress, Recorder, Unrecorded
+from commbench.measure.resume import find_left, take_request
 from commbench.measure.sampling import SamplingRules
 from commbench.measure.session import Session, describe, guarded
 from commbench.measure.watchdog import Watchdog
@@ -32,7 +33,10 @@ _MEMORY_SHARE = 0.9  # of what is free: the rest is for the interpreter and for 
 
 @dataclass(frozen=True, slots=True)
 class SweepRequest:
-    """Everything that `commbench sweep` was asked for; the same on every rank."""
+    """Everything that `commbench sweep` was asked for; the same on every rank, but where a run is resumed.
+
+    `link_rates`: nominal bytes per second of one rank's link, by link class.
+    """
 
     plan: PlanRequest
     rules: SamplingRules
@@ -45,6 +49,8 @@ class SweepRequest:
     command: tuple[str, ...] = ()
     fake: str = ""
     fake_ranks: int = 8
+    resume: bool = False
+    link_rates: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,7 @@ class Talk:
     describe: Callable[[RunRecord], None]
     progress: Callable[[int, float], Progress]
     warn: Callable[[str], None]
+    note: Callable[[str], None]
 
 
 def run_rank(
@@ -74,11 +81,17 @@ def run_rank(
         with watchdog.watching(*_rendezvous(place)):
             engine = _open_engine(request, place)
         with guarded(engine, watchdog, "the preparation of the run"):
+            request = take_request(engine, request)
             cases = build_plan(request.plan, engine.world, engine.one_buffer)
             _allocate(engine, cases)
             groups = _create_groups(engine, cases)
             busy = _busy(engine) if place and request.bind == "auto" else 0.0
             record = _describe_run(request, engine, place, cases, groups, busy)
+            left, stored = find_left(engine, rank, request, record)
+        if left.complete:
+            talk.note(f"{request.directory} is complete: nothing is left to measure.")
+            _leave(engine, watchdog)
+            return None
         if rank == 0:
             if busy >= BUSY:
                 talk.warn(
@@ -86,7 +99,8 @@ def run_rank(
                 )
             talk.describe(record)
             progress = talk.progress(len(cases), request.rules.budget_seconds)
-            recorder = Recorder(RunWriter(request.directory, record), progress)
+            writer = stored.writer() if stored else RunWriter(request.directory, record)
+            recorder = Recorder(writer, progress, len(left.done))
         session = Session(
             engine,
             cases,
@@ -95,6 +109,7 @@ def run_rank(
             verify=request.verify,
             observer=recorder or Unrecorded(),
             watch=watchdog,
+            done=left.done,
         )
         try:
             session.run()
@@ -102,9 +117,13 @@ def run_rank(
             raise type(error)(f"{error} {recorder.abandon('failed')}" if recorder else str(error)) from error
         if recorder:
             recorder.finish("interrupted" if session.interrupted else "complete", session.seconds)
-        with guarded(engine, watchdog, "the end of the run"):
-            engine.close()
+        _leave(engine, watchdog)
     return _verdict(session)
+
+
+def _leave(engine: Engine, watchdog: Watchdog) -> None:
+    with guarded(engine, watchdog, "the end of the run"):
+        engine.close()
 
 
 def _rendezvous(place: RankPlace | None) -> tuple[str, str]:
@@ -191,7 +210,7 @@ def _describe_run(
         budget_seconds=request.rules.budget_seconds,
         layouts=request.plan.layouts,
         hosts=_gather_hosts(engine, binding),
-        groups=tuple(_group_record(engine, layout, group) for layout, group in groups),
+        groups=tuple(_group_record(engine, layout, group, dict(request.link_rates)) for layout, group in groups),
         cases=tuple(_case_record(case, positions) for case in cases),
         versions=versions(),
         environment=kept_environment(),
@@ -214,7 +233,7 @@ def _gather_hosts(engine: Engine, binding: str) -> tuple[Host, ...]:
     )
 
 
-def _group_record(engine: Engine, layout: str, group: Group) -> GroupRecord:
+def _group_record(engine: Engine, layout: str, group: Group, link_rates: Mapping[str, float]) -> GroupRecord:
     link = engine.link(group)
     return GroupRecord(
         layout=layout,
@@ -223,7 +242,7 @@ def _group_record(engine: Engine, layout: str, group: Group) -> GroupRecord:
         size=group.size,
         nodes=engine.world.nodes_of(group.ranks),
         link_class=link.link_class,
-        bytes_per_second=link.bytes_per_second,
+        bytes_per_second=link_rates.get(link.link_class, link.bytes_per_second),
         alpha_step_seconds=link.alpha_step_seconds,
     )
 
@@ -234,10 +253,10 @@ def _case_record(case: Case, positions: Mapping[tuple[str, Group], int]) -> Case
 
 
 def _verdict(session: Session) -> CommbenchError | None:
-    wrong = [state for state in session.states if state.mismatches]
+    wrong = [state for state in session.states if state.status == "wrong"]
     if wrong:
         worst = wrong[0]
-        elements = sum(bad.wrong for bad in worst.mismatches)
+        elements = sum(samples.wrong or 0 for samples in worst.samples)
         return WrongDataError(
             f"{describe(worst.case)}: {elements} wrong elements; {worst.reason}. Wrong data in {len(wrong)} of "
             f"{len(session.states)} cases: do not trust this library or link until it is explained."

@@ -12,7 +12,7 @@ import msgspec
 from commbench.errors import CommbenchError
 from commbench.plan.collectives import COLLECTIVES
 from commbench.plan.dtypes import DTYPES
-from commbench.results.schema import SCHEMA_VERSION, RunRecord, SampleRow, SummaryRow
+from commbench.results.schema import OPTIONAL_COLUMNS, SCHEMA_VERSION, RunRecord, SampleRow, SummaryRow
 from commbench.results.summary import GroupSamples, summarize_group
 
 RUN_FILE, SAMPLES_FILE, SUMMARY_FILE, PLOTS_DIR = "run.json", "samples.csv", "summary.csv", "plots"
@@ -37,7 +37,7 @@ def load_run(directory: Path) -> Run:
     Raises CommbenchError if there is no run, if it is of a newer schema, or if a file does not read as one.
     """
     record = _load_record(directory)
-    done = {(row.case, row.layout, row.group): row for row in _read_rows(directory / SUMMARY_FILE, SummaryRow)}
+    done = {(row.case, row.layout, row.group): row for row in read_summary(directory)}
     expected = [(case, position) for case in record.cases for position in case.groups]
     keys = [(case.index, record.groups[position].layout, record.groups[position].name) for case, position in expected]
     partial: dict[tuple[int, int], GroupSamples] = {}
@@ -70,6 +70,11 @@ def load_run(directory: Path) -> Run:
 def read_samples(directory: Path) -> Iterator[SampleRow]:
     """Every row of samples.csv, one at a time. Raises CommbenchError for a row that does not read as one."""
     return _read_rows(directory / SAMPLES_FILE, SampleRow)
+
+
+def read_summary(directory: Path) -> Iterator[SummaryRow]:
+    """Every row of summary.csv in the order of the file. Raises CommbenchError for a row that does not read as one."""
+    return _read_rows(directory / SUMMARY_FILE, SummaryRow)
 
 
 class _Version(msgspec.Struct):
@@ -136,14 +141,20 @@ def _read_rows(path: Path, kind: type[Row]) -> Iterator[Row]:
             header = next(lines, None)
             if header is None:  # the run ended before its first flush
                 return
-            if header != list(readers):
+            if header not in _known_headers(readers):
                 raise CommbenchError(f"{path} does not start with the columns of {path.name}: found {header[:4]}….")
+            readers = {name: readers[name] for name in header}
             for cells in lines:
                 yield _row(path, lines.line_num, kind, readers, cells)
     except OSError as error:
         raise CommbenchError(f"cannot read {path}: {error.strerror}.") from error
     except csv.Error as error:
         raise CommbenchError(f"{path} line {lines.line_num} does not read as CSV: {error}.") from error
+
+
+def _known_headers(readers: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Today's columns, and those of an older file."""
+    return list(readers), [name for name in readers if name not in OPTIONAL_COLUMNS]
 
 
 def _row(path: Path, number: int, kind: type[Row], readers: dict[str, Any], cells: list[str]) -> Row:

@@ -338,7 +338,7 @@ def test_summary_holds_finite_numbers_only(tmp_path, column, cell):
 def test_an_open_quote_swallows_no_rows(tmp_path):
     directory = two_cases(tmp_path)
     path = directory / "summary.csv"
-    path.write_text(path.read_text().replace("ok,\n", 'ok,"\n', 1))
+    path.write_text(path.read_text().replace(",\n", ',"\n', 1))
     with pytest.raises(CommbenchError, match="does not read as CSV"):
         load_run(directory)
 
