@@ -19,6 +19,7 @@ from commbench.errors import CommbenchError, InterruptedRunError, RendezvousErro
 from commbench.plan.collectives import parse_collectives
 from commbench.plan.dtypes import find_dtype, find_redop
 from commbench.plan.groups import LAYOUTS, check_layout
+from commbench.plan.links import collect_link_rates, parse_link_rate
 from commbench.plan.sizes import parse_sizes
 from commbench.units import parse_fraction, parse_seconds
 
@@ -150,6 +151,14 @@ _LAYOUT_HELP = "How the world is cut into groups; may be given again. " + "; ".j
     help="The fake engine's machine, like ranks-per-node=4,net=10us:25GB/s,noise=2%,slow-rank=3:2.",
 )
 @click.option(
+    "--link-rate",
+    "link_rates",
+    type=Parsed("class=rate", parse_link_rate),
+    multiple=True,
+    help="Nominal rate of one rank's link of a class, for theory and efficiency: net=25GB/s, net=400Mbit/s; "
+    "may be given again. Goes before what is read.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     help="Directory of the run. Default: results/<utc>-<host>-<engine>-<ranks>.",
@@ -276,7 +285,7 @@ def _request(options: dict[str, Any], ranks: int, directory: Path) -> "SweepRequ
         fake=options["fake"],
         fake_ranks=ranks,
         resume=options["resume"] is not None,
-        link_rates=(),
+        link_rates=collect_link_rates(options["link_rates"]),
     )
 
 
