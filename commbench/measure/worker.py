@@ -221,8 +221,13 @@ def _gather_hosts(engine: Engine, binding: str) -> tuple[Host, ...]:
     """One record a node: the facts of its first rank, and the binding of each of its ranks."""
     texts = engine.gather_texts(json.dumps(asdict(replace(read_host(), binding=binding))))
     facts = [Host(**json.loads(text)) for text in texts]
-    if len(facts) < engine.world.size:  # one process plays all ranks
-        return (replace(facts[0], ranks=format_ranks(range(engine.world.size)), binding="none"),)
+    if len(facts) < engine.world.size:  # one process plays all ranks, on nodes of paper
+        nodes = engine.world.ranks_by_node()
+        names = [f"node{node}" for node in range(len(nodes))] if len(nodes) > 1 else [facts[0].name]
+        return tuple(
+            replace(facts[0], name=name, ranks=format_ranks(ranks), binding="none")
+            for name, ranks in zip(names, nodes, strict=True)
+        )
     return tuple(
         replace(
             facts[ranks[0]],
