@@ -75,11 +75,6 @@ def parse_rate(text: str) -> float:
     return _parse_scaled(text, _RATES, "rate", "25GB/s or 400Mbit/s")
 
 
-def format_gbps(gbps: float) -> str:
-    """`0.123`, `45.60`: a bandwidth in GB/s without its unit, as tables show it."""
-    return f"{gbps:.3f}" if gbps < 10 else f"{gbps:.2f}"
-
-
 def parse_fraction(text: str) -> float:
     """A fraction in a text like `5%` or `0.05`. Raises UsageError unless it is at least 0 and below 1."""
     match = _match(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(%?)\s*", text)

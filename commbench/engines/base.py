@@ -123,8 +123,10 @@ class Engine(Protocol):
         """Make the two buffers that all cases share."""
         ...
 
-    def create_group(self, group: Group) -> None:
-        """Connect the members of `group`. Called by its members only, in the same order on all of them."""
+    def create_groups(self, groups: Sequence[Group]) -> None:
+        """Connect the members of every group. Called once, with the same groups in the same order on all ranks; a
+        group costs those that are not in it nothing.
+        """
         ...
 
     def prepare(self, case: Case, group: Group, me: int) -> Call:

@@ -177,11 +177,8 @@ def _busy(engine: Engine) -> float:
 
 def _create_groups(engine: Engine, cases: Sequence[Case]) -> list[tuple[str, Group]]:
     """Connect every group of the plan by its members alone. Returns all of them, with their layout, each once."""
-    mine = set(engine.ranks)
     groups = list(dict.fromkeys((case.layout, group) for case in cases for group in case.groups))
-    for _, group in groups:
-        if not mine.isdisjoint(group.ranks):
-            engine.create_group(group)
+    engine.create_groups([group for _, group in groups])
     return groups
 
 

@@ -6,7 +6,7 @@ from commbench.plan.collectives import COLLECTIVES
 from commbench.report.notes import measured_questions
 from commbench.results.schema import SummaryRow
 from commbench.results.store import Run
-from commbench.units import format_gbps, format_seconds
+from commbench.units import format_seconds
 
 BEND = 0.8  # of the best rung before
 
@@ -32,8 +32,12 @@ def scaling_lines(run: Run) -> list[str]:
 
 
 def _tell_busbw(rungs: Sequence[SummaryRow]) -> str:
-    told = [f"{format_gbps(row.busbw_gbps or 0.0)} ({row.group})" for row in rungs]
+    told = [f"{_three_digits(row.busbw_gbps or 0.0)} ({row.group})" for row in rungs]
     return f"busbw {', '.join(told)} GB/s, {_bend(rungs, [row.busbw_gbps or 0.0 for row in rungs])}"
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
 def _tell_time(rungs: Sequence[SummaryRow]) -> str:

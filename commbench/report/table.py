@@ -10,7 +10,7 @@ from commbench.report.scaling import scaling_lines
 from commbench.report.slow_groups import slow_group_lines, slower_than_median
 from commbench.results.schema import SummaryRow
 from commbench.results.store import Run
-from commbench.units import format_gbps, format_nbytes
+from commbench.units import format_nbytes
 
 _WIDE = 1 << 20  # a table is never cut: people pipe it, and the name of a group of 1000 ranks is long
 
@@ -178,7 +178,7 @@ def _rate(value: float | None, line: Line) -> str:
     """Not applicable is another thing than not measured."""
     if value is None:
         return "n/a" if line.row.seconds_median is not None else ""
-    return format_gbps(value)
+    return f"{value:.3f}" if value < 10 else f"{value:.2f}"
 
 
 def _times(value: float | None) -> str:
