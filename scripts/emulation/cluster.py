@@ -14,6 +14,14 @@ _UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 class Refused(Exception):
     """What stands in the way, in one sentence."""
 
+    exit_code = 3
+
+
+class Misused(Refused):
+    """The command line asks for what cannot be."""
+
+    exit_code = 2
+
 
 def rate_bits(rate: str) -> float:
     """Bits per second of a rate as tc writes it, or a ValueError."""
@@ -65,21 +73,27 @@ class Cluster:
         """A name means the first rail; n1-rail1 is the same node on the second."""
         lines = ["127.0.0.1 localhost"]
         lines += [f"{self.address(host)} {host} {host}-rail0" for host in self.hosts]
-        lines += [f"{self.address(host, rail)} {host}-rail{rail}" for rail in range(1, self.rails) for host in self.hosts]
+        for rail in range(1, self.rails):
+            lines += [f"{self.address(host, rail)} {host}-rail{rail}" for host in self.hosts]
         return "\n".join(lines) + "\n"
 
     def save(self) -> None:
         """The last step of building: with this file, a cluster is whole."""
-        (self.folder / "cluster.json").write_text(json.dumps(asdict(self)))
+        saved_in(self.name).write_text(json.dumps(asdict(self)))
+
+
+def saved_in(name: str) -> Path:
+    return STATE / name / "cluster.json"
 
 
 def load_cluster(name: str) -> Cluster:
     try:
-        return Cluster(**json.loads((STATE / name / "cluster.json").read_text()))
+        return Cluster(**json.loads(saved_in(name).read_text()))
     except FileNotFoundError:
-        there = ", ".join(clusters_up()) or "none"
+        there = ", ".join(name for name in known_names() if saved_in(name).exists()) or "none"
         raise Refused(f"no cluster {name} is up (up: {there}); start it with `emulated_cluster up`") from None
 
 
-def clusters_up() -> list[str]:
-    return sorted(file.parent.name for file in STATE.glob("*/cluster.json"))
+def known_names() -> list[str]:
+    """Every cluster of which something is there, be it whole or the remains of an `up` that was killed."""
+    return sorted(folder.name for folder in STATE.glob("*"))

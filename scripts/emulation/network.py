@@ -1,16 +1,19 @@
-"""Namespaces, bridges and links, and the rate that a link is held to. Nothing of it shows up in the machine's own network."""
+"""Namespaces, bridges and links held to a rate. Nothing of it shows up in the machine's own network."""
 
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
-from emulation.cluster import HEAD, STATE, Cluster, Refused, rate_bits
+from emulation.cluster import HEAD, STATE, Cluster, Refused, rate_bits, saved_in
 from emulation.processes import call, entering, kill_all_in
 
-# The machine's defaults may be others (bbr halts every ten seconds), and a route that remembers an earlier run's losses
-# makes runs differ.
-_SYSCTLS = {"tcp_congestion_control": "cubic", "tcp_no_metrics_save": "1"}
+# The same on every machine: reno is the one that every kernel allows in a namespace, and a route that remembers the
+# losses of an earlier run makes runs differ.
+_SYSCTLS = {"tcp_congestion_control": "reno", "tcp_no_metrics_save": "1"}
+# Deeper than what some senders have under way to one receiver, so that nothing is dropped, as in a fabric with flow
+# control: drops make times differ from run to run.
+_QUEUE_BYTES = 32_000_000
 _FEATURES = {
     "veth links": "ip link add probe0 type veth peer name probe1",
     "bridges": "ip link add probe2 type bridge",
@@ -31,6 +34,10 @@ def check_kernel(cluster: Cluster) -> None:
 
 
 def build(cluster: Cluster) -> None:
+    if foreign := namespaces_of(cluster.name):
+        raise Refused(
+            f"{foreign[0]} is there and not from here; give another --name, or remove it with `ip netns delete`"
+        )
     cluster.folder.mkdir(parents=True)
     cluster.hosts_file.write_text(cluster.hosts_text())
     for host in cluster.hosts:
@@ -41,12 +48,16 @@ def build(cluster: Cluster) -> None:
         _batch(cluster, "ip", node, _node_lines(cluster, node))
         _batch(cluster, "tc", node, _node_queues(cluster, node))
     for host in cluster.hosts:
-        sysctls = "; ".join(f"echo {value} >/proc/sys/net/ipv4/{key}" for key, value in _SYSCTLS.items())
+        sysctls = " && ".join(f"echo {value} >/proc/sys/net/ipv4/{key}" for key, value in _SYSCTLS.items())
         call(entering(cluster, host, ["sh", "-c", sysctls]))
 
 
 def remove(name: str) -> None:
-    """Ends what runs in a cluster and removes it, whole or in pieces."""
+    """Ends what runs in a cluster and removes it, whole or in pieces. Its folder comes first and goes last: without it,
+    namespaces of such names are somebody else's."""
+    if not (STATE / name).exists():
+        return
+    saved_in(name).unlink(missing_ok=True)  # from here on it is not whole
     namespaces = namespaces_of(name)
     kill_all_in(namespaces)
     for namespace in namespaces:
@@ -55,7 +66,7 @@ def remove(name: str) -> None:
 
 
 def namespaces_of(name: str) -> list[Path]:
-    pattern = re.compile(re.escape(name) + r"-(head|n\d+)")
+    pattern = re.compile(rf"{re.escape(name)}-(head|n\d+)")
     return sorted(path for path in Path("/run/netns").glob("*") if pattern.fullmatch(path.name))
 
 
@@ -69,7 +80,7 @@ def _switch_lines(cluster: Cluster) -> list[str]:
     for rail in range(cluster.rails):
         lines += [
             f"link add rail{rail} type bridge",
-            f"link set rail{rail} addrgenmode none up",
+            f"link set rail{rail} addrgenmode none {_packets(cluster.rate)} up",
             f"addr add {cluster.address(HEAD, rail)}/24 dev rail{rail}",
         ]
         for node in cluster.node_names:
@@ -85,7 +96,7 @@ def _node_lines(cluster: Cluster, node: str) -> list[str]:
     lines = ["link set lo up"]
     for rail in range(cluster.rails):
         lines += [
-            f"link set eth{rail} addrgenmode none up",
+            f"link set eth{rail} addrgenmode none {_packets(cluster.rate_of(node))} up",
             f"addr add {cluster.address(node, rail)}/24 dev eth{rail}",
         ]
     return lines
@@ -95,11 +106,18 @@ def _port(node: str, rail: int) -> str:
     return f"{node}-eth{rail}"
 
 
+def _burst_bytes(rate: str) -> int:
+    """What may pass at once: enough that a timer that is late loses nothing, little beside a message."""
+    return max(int(rate_bits(rate) / 8 * 0.5e-3), 32_000)
+
+
 def _tbf(rate: str) -> str:
-    bits = rate_bits(rate)
-    burst = max(int(bits / 8 * 1e-3), 32_000)
-    limit = max(int(bits / 8 * 50e-3), 1_000_000)
-    return f"tbf rate {rate} burst {burst} limit {limit}"
+    return f"tbf rate {rate} burst {_burst_bytes(rate)} limit {_QUEUE_BYTES}"
+
+
+def _packets(rate: str) -> str:
+    """The largest packet that TCP hands to a link: well below the burst, or tbf cuts it up, which costs CPU time."""
+    return f"gso_max_size {min(_burst_bytes(rate) // 2, 65_536)}"
 
 
 def _port_queues(cluster: Cluster, node: str) -> list[str]:

@@ -10,8 +10,8 @@ from pathlib import Path
 from emulation.cluster import Cluster, Refused
 
 _KILL_PATIENCE_SECONDS = 10.0
-# Not `ip netns exec`, which remounts /sys and so takes the cgroups away from slurmd. The mounts are slaves, so that what
-# is mounted or removed outside (another node's namespace, a test's disk) is so in here too.
+# Not `ip netns exec`, which remounts /sys and so takes the cgroups away from slurmd. The mounts are slaves: what is
+# mounted or removed outside (another node's namespace, a test's disk) is so in here too.
 _BECOME = 'hostname "$1" && mount --bind "$2" /etc/hosts && shift 2 && exec "$@"'
 
 
@@ -25,7 +25,7 @@ def entering(cluster: Cluster, host: str, command: Sequence[str]) -> list[str]:
     ]
 
 
-def become(arguments: Sequence[str], environment: dict[str, str]) -> None:
+def become(arguments: list[str], environment: dict[str, str]) -> None:
     """Turns this process into the command. Python ignores SIGPIPE and SIGXFSZ, and a command would inherit that."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
@@ -34,7 +34,7 @@ def become(arguments: Sequence[str], environment: dict[str, str]) -> None:
 
 def call(arguments: Sequence[str], text: str | None = None) -> str:
     """Runs a command that has to work, and returns what it printed."""
-    ended = subprocess.run(arguments, input=text, capture_output=True, text=True)
+    ended = subprocess.run(arguments, input=text or "", capture_output=True, text=True)
     if ended.returncode:
         said = " ".join(ended.stderr.split()) or f"exit code {ended.returncode}"
         raise Refused(f"`{' '.join(arguments)}` failed: {said}")
@@ -44,14 +44,19 @@ def call(arguments: Sequence[str], text: str | None = None) -> str:
 def processes_in(namespaces: Iterable[Path]) -> dict[Path, list[int]]:
     """The processes whose network is one of these namespaces; this process is not counted."""
     found: dict[Path, list[int]] = {namespace: [] for namespace in namespaces if namespace.exists()}
-    by_inode = {os.stat(namespace).st_ino: pids for namespace, pids in found.items()}
+    by_identity = {_identity(namespace): pids for namespace, pids in found.items()}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
-                by_inode.get(os.stat(entry / "ns/net").st_ino, []).append(int(entry.name))
+                by_identity.get(_identity(entry / "ns/net"), []).append(int(entry.name))
             except (FileNotFoundError, ProcessLookupError, PermissionError):
-                continue  # it ended meanwhile, or it has more rights than we, as process 1 of a container, and is not ours
+                continue  # it ended meanwhile; or it is above us, as a container's process 1, and not ours
     return found
+
+
+def _identity(namespace: Path) -> tuple[int, int]:
+    found = namespace.stat()
+    return found.st_dev, found.st_ino
 
 
 def kill_all_in(namespaces: Sequence[Path]) -> None:

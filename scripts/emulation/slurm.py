@@ -1,4 +1,4 @@
-"""A real Slurm on the nodes: munged and slurmctld on the head, one slurmd a node, everything they write in the folder."""
+"""A real Slurm on the nodes: munged and slurmctld on the head, one slurmd a node; what they write is in one folder."""
 
 import os
 import subprocess
@@ -10,6 +10,13 @@ from emulation.processes import call, entering
 
 _PATIENCE_SECONDS = 30.0
 _CPUS = 8  # what a node claims to have, whatever the machine has: enough tasks for eight ranks a node
+_MUNGED_FILES = {
+    "key-file": "munge.key",
+    "socket": "munge.socket",
+    "pid-file": "munged.pid",
+    "log-file": "munged.log",
+    "seed-file": "munge.seed",
+}
 # Tasks are followed by their process group, not by cgroups, which want systemd. ReturnToService: a node whose link was
 # down serves again by itself.
 _CONF = """\
@@ -52,30 +59,33 @@ def environment(cluster: Cluster) -> dict[str, str]:
 def start(cluster: Cluster) -> None:
     """Starts the daemons inside the namespaces, where `remove` finds them, and waits until every node is idle."""
     folder = folder_of(cluster)
-    folder.mkdir()
-    (folder / "state").mkdir()
-    nodes = [f"NodeName={node} NodeAddr={cluster.address(node)} CPUs={_CPUS}" for node in cluster.node_names]
-    conf = _CONF.format(
-        name=cluster.name, head=HEAD, address=cluster.address(HEAD), folder=folder, nodes="\n".join(nodes)
-    )
-    (folder / "slurm.conf").write_text(conf)
+    for name in ("", "state", *(f"spool-{node}" for node in cluster.node_names)):
+        (folder / name).mkdir()
+    (folder / "slurm.conf").write_text(_conf(cluster))
     key = folder / "munge.key"
     key.touch(mode=0o600)
     key.write_bytes(os.urandom(128))
-    files = {"key-file": "munge.key", "socket": "munge.socket", "pid-file": "munged.pid", "log-file": "munged.log",
-             "seed-file": "munge.seed"}  # fmt: skip
-    _daemon(cluster, HEAD, ["munged", *(f"--{option}={folder / file}" for option, file in files.items())])
+    _daemon(cluster, HEAD, ["munged", *(f"--{option}={folder / file}" for option, file in _MUNGED_FILES.items())])
     _daemon(cluster, HEAD, ["slurmctld"])
     for node in cluster.node_names:
-        (folder / f"spool-{node}").mkdir()
         _daemon(cluster, node, ["slurmd"])
     _wait_until_idle(cluster)
 
 
+def _conf(cluster: Cluster) -> str:
+    nodes = "\n".join(f"NodeName={node} NodeAddr={cluster.address(node)} CPUs={_CPUS}" for node in cluster.node_names)
+    return _CONF.format(
+        name=cluster.name, head=HEAD, address=cluster.address(HEAD), folder=folder_of(cluster), nodes=nodes
+    )
+
+
 def _daemon(cluster: Cluster, host: str, command: list[str]) -> None:
-    """Starts a program that puts itself into the background; its output goes to its log, not to our pipe."""
-    settings = [f"{key}={value}" for key, value in environment(cluster).items()]
-    call(entering(cluster, host, ["env", "-C", str(folder_of(cluster)), *settings, *command]))
+    """Starts a program that puts itself into the background, with nothing of the caller's environment."""
+    settings = {"PATH": os.environ["PATH"], **environment(cluster)}
+    try:
+        call(entering(cluster, host, ["env", "-i", *(f"{key}={value}" for key, value in settings.items()), *command]))
+    except Refused as refusal:
+        raise Refused(f"{command[0]} does not start on {host}: {refusal}{_log_ends(cluster)}") from None
 
 
 def _wait_until_idle(cluster: Cluster) -> None:
@@ -89,15 +99,13 @@ def _wait_until_idle(cluster: Cluster) -> None:
             return
         if time.monotonic() > give_up:
             found = ", ".join(" ".join(state) for state in sorted(states)) or " ".join(ended.stderr.split())
-            raise Refused(
-                f"after {_PATIENCE_SECONDS:.0f} s not all nodes are idle ({found}); the logs end so:\n{_logs(cluster)}"
-            )
+            raise Refused(f"after {_PATIENCE_SECONDS:.0f} s not all nodes are idle: {found}{_log_ends(cluster)}")
         time.sleep(0.1)
 
 
-def _logs(cluster: Cluster) -> str:
+def _log_ends(cluster: Cluster) -> str:
     """The last lines of each log: the folder is removed when `up` fails."""
     tails = []
     for log in sorted(folder_of(cluster).glob("*.log")):
         tails += [f"{log.name}: {line}" for line in log.read_text(errors="replace").splitlines()[-5:]]
-    return "\n".join(tails)
+    return "".join(f"\n  {line}" for line in tails)
