@@ -1,5 +1,6 @@
 """Nodes for tests: clusters out of network namespaces, of names that no other test process uses, gone after the test."""
 
+import json
 import os
 import re
 import subprocess
@@ -32,8 +33,14 @@ class EmulatedCluster:
         return [SCRIPT, "exec", "--name", self.name, node, *command]
 
     def set_link(self, node: str, state: str, rail: int = 0) -> None:
-        """Pulls a node's cable (`down`) or puts it back (`up`): at the switch, as the node itself would lose its routes."""
-        subprocess.run(self.argv("head", "ip", "link", "set", f"{node}-eth{rail}", state), check=True)
+        """Pulls a node's cable (`down`) or puts it back (`up`): at the switch, as a node that does it itself loses its routes."""
+        subprocess.run(["ip", "-n", f"{self.name}-head", "link", "set", f"{node}-eth{rail}", state], check=True)
+
+    def received_bytes(self, node: str) -> int:
+        """What has come in on a node's first link."""
+        ask = ["ip", "-n", f"{self.name}-{node}", "-json", "-stats", "link", "show", "eth0"]
+        [link] = json.loads(subprocess.run(ask, check=True, capture_output=True).stdout)
+        return int(link["stats64"]["rx"]["bytes"])
 
     def leftovers(self) -> list[psutil.Process]:
         """What runs on the nodes beside the daemons that came up with the cluster."""
@@ -63,7 +70,7 @@ class EmulatedCluster:
 
 @pytest.fixture
 def emulated_cluster() -> Iterator[Callable[..., EmulatedCluster]]:
-    """A factory: `emulated_cluster(nodes=4, rate="400mbit", slow=["2:100mbit"], rails=1, slurm=False)`."""
+    """A factory: `emulated_cluster(nodes=4, rate="400mbit", slow=("2:100mbit",), rails=1, slurm=False)`."""
     if os.geteuid() != 0:
         pytest.skip("an emulated cluster needs root")
     for program in ("ip", "tc", "nsenter", "unshare"):

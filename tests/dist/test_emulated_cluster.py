@@ -102,13 +102,15 @@ def test_rails_are_links_of_their_own(emulated_cluster: Factory, commands: Comma
 def test_a_link_that_is_pulled_and_put_back(emulated_cluster: Factory, commands: Commands) -> None:
     cluster = emulated_cluster(nodes=2, rate="100mbit")
     program = [sys.executable, stream.__file__]
-    receiver = commands.start(cluster.argv("n2", *program, "receive", "n2", "16"))
-    commands.start(cluster.argv("n1", *program, "send", "n2", "16"))
+    receiver = commands.start(cluster.argv("n2", *program, "receive", "n2", "8"))
+    commands.start(cluster.argv("n1", *program, "send", "n2", "8"))
+    _wait_for(lambda: cluster.received_bytes("n2") > 1e6)
     cluster.set_link("n2", "down")
-    time.sleep(2.0)  # 1.4 s would do for all of it
+    time.sleep(1.0)  # 0.7 s would do for all of it
     assert receiver.poll() is None
     cluster.set_link("n2", "up")
-    assert commands.end(receiver).code == 0
+    ended = commands.end(receiver, timeout=_PATIENCE_SECONDS)
+    assert ended.code == 0, ended.err
     cluster.wait_for_no_leftovers()
 
 
