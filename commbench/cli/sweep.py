@@ -18,6 +18,7 @@ from commbench.errors import CommbenchError, InterruptedRunError, RendezvousErro
 from commbench.plan.collectives import parse_collectives
 from commbench.plan.dtypes import find_dtype, find_redop
 from commbench.plan.groups import LAYOUTS, check_layout
+from commbench.plan.links import collect_link_rates, parse_link_rate
 from commbench.plan.sizes import parse_sizes
 from commbench.units import parse_fraction, parse_seconds
 
@@ -148,9 +149,23 @@ _LAYOUT_HELP = "How the world is cut into groups; may be given again. " + "; ".j
     help="The fake engine's machine, like ranks-per-node=4,net=10us:25GB/s,noise=2%,slow-rank=3:2.",
 )
 @click.option(
+    "--link-rate",
+    "link_rates",
+    type=Parsed("class=rate", parse_link_rate),
+    multiple=True,
+    help="Nominal rate of one rank's link of a class, for theory and efficiency: net=25GB/s, net=400Mbit/s; "
+    "may be given again. Goes before what is read.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     help="Directory of the run. Default: results/<utc>-<host>-<engine>-<ranks>.",
+)
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path),
+    metavar="RUN",
+    help="Go on with a run that was cut off, in its directory and with its options; finished cases are kept.",
 )
 @click.option("--plots/--no-plots", default=True, show_default=True, help="Draw plots into the run's directory.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no notes on stderr, errors only.")
@@ -173,13 +188,15 @@ def sweep(**options: Any) -> None:
     from commbench.launch.environment import find_place
 
     check_engine(options["engine"])
+    place = None if options["engine"] == "fake" else find_place(os.environ)
+    if options["resume"]:
+        options = _resumed(options, place)
     fake = options["engine"] == "fake"
-    place = None if fake else find_place(os.environ)
     _check_options(options, place)
     ranks = options["ranks"] or DEFAULT_FAKE_RANKS if fake else _world_size(options, place)
-    directory = options["out"] or _default_directory(options["engine"], ranks)
-    if place is None or place.rank == 0:
-        from commbench.results.store import check_new_directory
+    directory = options["resume"] or options["out"] or _default_directory(options["engine"], ranks)
+    if not options["resume"] and (place is None or place.rank == 0):
+        from commbench.results.writer import check_new_directory
 
         check_new_directory(directory)
     request = _request(options, ranks, directory)
@@ -191,6 +208,19 @@ def sweep(**options: Any) -> None:
         _present(directory, options)
     if verdict is not None:
         raise verdict if place is None or place.rank == 0 else SaidError(verdict.exit_code)
+
+
+def _resumed(options: dict[str, Any], place: "RankPlace | None") -> dict[str, Any]:
+    """The options with those of the stored run. A rank other than 0 may not see it; rank 0 will tell it."""
+    from commbench.cli.resume import take_over_options
+
+    if options["out"]:
+        raise UsageError("--resume goes on in the directory of its run, found --out too: leave --out away.")
+    if place is None:
+        return take_over_options(click.get_current_context(), options["resume"], options)
+    if place.rank == 0:
+        options = take_over_options(click.get_current_context(), options["resume"], options)
+    return {**options, "ranks": None}  # the launcher has decided; the worker compares
 
 
 def _check_options(options: dict[str, Any], place: "RankPlace | None") -> None:
@@ -249,9 +279,11 @@ def _request(options: dict[str, Any], ranks: int, directory: Path) -> "SweepRequ
         verify=options["verify"],
         bind=options["bind"],
         timeout_seconds=options["timeout"],
-        command=("commbench", *sys.argv[1:]),
+        command=("commbench", *click.get_current_context().obj),
         fake=options["fake"],
         fake_ranks=ranks,
+        resume=options["resume"] is not None,
+        link_rates=collect_link_rates(options["link_rates"]),
     )
 
 
@@ -295,8 +327,12 @@ def _run_rank(
     def progress(cases: int, budget_seconds: float) -> Any:
         return make_progress(cases, budget_seconds, quiet)
 
+    def note(message: str) -> None:
+        if not quiet and (place is None or place.rank == 0):
+            show_message(message)
+
     try:
-        return run_rank(request, place, parent_pid, Talk(describe, progress, show_message))
+        return run_rank(request, place, parent_pid, Talk(describe, progress, show_message, note))
     except CommbenchError as error:
         speaks = place is None or place.rank == 0 or isinstance(error, (RendezvousError, TransportError))
         if speaks and not error.is_quiet:

@@ -19,6 +19,7 @@ from commbench.measure.verify import Mismatch, find_mismatch, write_pattern, wri
 from commbench.plan.collectives import Blocks
 from commbench.plan.groups import Group
 from commbench.plan.plan import Case, shuffled
+from commbench.results.resume import DoneCase
 from commbench.results.schema import SampleKind, Status
 from commbench.results.summary import GroupSamples
 from commbench.units import format_nbytes
@@ -92,6 +93,12 @@ class CaseState:
         nbytes = max(self.case.nbytes(group) for group in self.case.groups)
         return sum(self.calls) * (self.slowest_seconds or nbytes * _CAUTIOUS_SECONDS_PER_BYTE)
 
+    def take_over(self, done: DoneCase) -> None:
+        """Be closed as the stored run has closed this case."""
+        self.status, self.reason = done.status, done.reason
+        for samples, wrong in zip(self.samples, done.wrong, strict=True):
+            samples.wrong = wrong
+
     def keep(self, measured: Measured) -> None:
         """Add the first call or a visit's batches to the samples."""
         for position, samples in enumerate(self.samples):
@@ -130,7 +137,10 @@ def guarded(engine: Engine, watch: Watch, what: str) -> Iterator[None]:
 
 
 class Session:
-    """Measures `cases` on `engine`. Make one on every rank with the same cases, rules and seed, then `run` them."""
+    """Measures `cases` on `engine`. Make one on every rank with the same cases, rules and seed, then `run` them.
+
+    `done`: the cases that a stored run has closed already; they count as cases, so each has the share that it had.
+    """
 
     def __init__(
         self,
@@ -142,8 +152,11 @@ class Session:
         verify: bool,
         observer: Observer,
         watch: Watch,
+        done: Sequence[DoneCase] = (),
     ) -> None:
         self.states = [CaseState(case, [GroupSamples() for _ in case.groups], [1] * len(case.groups)) for case in cases]
+        for kept in done:
+            self.states[kept.index].take_over(kept)
         self.seconds = 0.0
         self.interrupted = False
         self._engine = engine
@@ -162,7 +175,8 @@ class Session:
         with guarded(self._engine, self._watch, "the barrier before the first case"):
             self._target_seconds = batch_target_seconds(self._engine.stopwatch.resolution_seconds, self._time_barrier())
         for state in self.states:
-            self._close_if_impossible(state)
+            if state.status is None:
+                self._close_if_impossible(state)
         round_number = 0
         while (cases := [state.case for state in self.states if state.status is None]) and not self.interrupted:
             for case in shuffled(cases, self._seed, round_number):

@@ -22,6 +22,7 @@ from commbench.machine.network import CHOICE_VARIABLE, Interface, choose_interfa
 from commbench.machine.software import kept_environment, versions
 from commbench.measure.monitor import Monitor
 from commbench.measure.recorder import Progress, Recorder, Unrecorded
+from commbench.measure.resume import find_left, take_request
 from commbench.measure.rollcall import Presence, Roll, call_roll
 from commbench.measure.sampling import SamplingRules
 from commbench.measure.session import Session, describe, guarded
@@ -29,7 +30,7 @@ from commbench.measure.watchdog import Watchdog
 from commbench.plan.groups import Group, format_ranks
 from commbench.plan.plan import Case, PlanRequest, build_plan
 from commbench.results.schema import SCHEMA_VERSION, CaseRecord, GroupRecord, Host, Outcome, RunRecord
-from commbench.results.store import RunWriter
+from commbench.results.writer import RunWriter
 from commbench.units import format_nbytes
 
 _RENDEZVOUS_SECONDS = 300.0  # unless --timeout says otherwise: schedulers start nodes one by one
@@ -38,7 +39,10 @@ _MEMORY_SHARE = 0.9  # of what is free: the rest is for the interpreter and for 
 
 @dataclass(frozen=True, slots=True)
 class SweepRequest:
-    """Everything that `commbench sweep` was asked for; the same on every rank."""
+    """Everything that `commbench sweep` was asked for; the same on every rank, but where a run is resumed.
+
+    `link_rates`: nominal bytes per second of one rank's link, by link class.
+    """
 
     plan: PlanRequest
     rules: SamplingRules
@@ -51,6 +55,8 @@ class SweepRequest:
     command: tuple[str, ...] = ()
     fake: str = ""
     fake_ranks: int = 8
+    resume: bool = False
+    link_rates: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,7 @@ class Talk:
     describe: Callable[[RunRecord], None]
     progress: Callable[[int, float], Progress]
     warn: Callable[[str], None]
+    note: Callable[[str], None]
 
 
 def run_rank(
@@ -85,11 +92,17 @@ def run_rank(
         with watchdog.watching("the connection of all ranks"):
             engine = _open_engine(request, place, board)
         with guarded(engine, watchdog, "the preparation of the run"):
+            request = take_request(engine, request)
             cases = build_plan(request.plan, engine.world, engine.one_buffer)
             _allocate(engine, cases)
             groups = _create_groups(engine, cases)
             busy = _busy(engine) if place and request.bind == "auto" else 0.0
             record = _describe_run(request, engine, place, cases, groups, busy, str(interface or ""))
+            left, stored = find_left(engine, rank, request, record)
+        if left.complete:
+            talk.note(f"{request.directory} is complete: nothing is left to measure.")
+            _leave(engine, watchdog)
+            return None
         if rank == 0:
             if busy >= BUSY:
                 talk.warn(
@@ -97,7 +110,8 @@ def run_rank(
                 )
             talk.describe(record)
             progress = talk.progress(len(cases), request.rules.budget_seconds)
-            recorder = Recorder(RunWriter(request.directory, record), progress)
+            writer = stored.writer() if stored else RunWriter(request.directory, record)
+            recorder = Recorder(writer, progress, len(left.done))
         session = Session(
             engine,
             cases,
@@ -106,6 +120,7 @@ def run_rank(
             verify=request.verify,
             observer=recorder or Unrecorded(),
             watch=watchdog,
+            done=left.done,
         )
         try:
             session.run()
@@ -115,11 +130,15 @@ def run_rank(
             raise
         if recorder:
             recorder.finish("interrupted" if session.interrupted else "complete", session.seconds)
-        with guarded(engine, watchdog, "the end of the run"):
-            engine.barrier()  # now nobody needs to know of the others any more
-            watchdog.dismiss_monitor()
-            engine.close()
+        _leave(engine, watchdog)
     return _verdict(session)
+
+
+def _leave(engine: Engine, watchdog: Watchdog) -> None:
+    with guarded(engine, watchdog, "the end of the run"):
+        engine.barrier()  # now nobody needs to know of the others any more
+        watchdog.dismiss_monitor()
+        engine.close()
 
 
 def _meet(request: SweepRequest, place: RankPlace, watchdog: Watchdog) -> tuple[Board, Interface, Roll]:
@@ -145,7 +164,9 @@ def _meet(request: SweepRequest, place: RankPlace, watchdog: Watchdog) -> tuple[
 
 
 def _order(request: SweepRequest) -> str:
-    """The same text for ranks that were asked to do the same; where to write is rank 0's affair."""
+    """The same text for ranks that were asked to do the same; where to write, what to resume: rank 0's affair."""
+    if request.resume:
+        return "resume"
     asked = replace(request, directory=Path(), command=())
     return sha256(repr(asked).encode()).hexdigest()[:12]
 
@@ -227,7 +248,7 @@ def _describe_run(
         budget_seconds=request.rules.budget_seconds,
         layouts=request.plan.layouts,
         hosts=_gather_hosts(engine, binding, interface),
-        groups=tuple(_group_record(engine, layout, group) for layout, group in groups),
+        groups=tuple(_group_record(engine, layout, group, dict(request.link_rates)) for layout, group in groups),
         cases=tuple(_case_record(case, positions) for case in cases),
         versions=versions(),
         environment=kept_environment(),
@@ -238,8 +259,13 @@ def _gather_hosts(engine: Engine, binding: str, interface: str) -> tuple[Host, .
     """One record a node: the facts of its first rank, and the binding of each of its ranks."""
     texts = engine.gather_texts(json.dumps(asdict(replace(read_host(), binding=binding, interface=interface))))
     facts = [Host(**json.loads(text)) for text in texts]
-    if len(facts) < engine.world.size:  # one process plays all ranks
-        return (replace(facts[0], ranks=format_ranks(range(engine.world.size)), binding="none"),)
+    if len(facts) < engine.world.size:  # one process plays all ranks, on nodes of paper
+        nodes = engine.world.ranks_by_node()
+        names = [f"node{node}" for node in range(len(nodes))] if len(nodes) > 1 else [facts[0].name]
+        return tuple(
+            replace(facts[0], name=name, ranks=format_ranks(ranks), binding="none")
+            for name, ranks in zip(names, nodes, strict=True)
+        )
     return tuple(
         replace(
             facts[ranks[0]],
@@ -250,7 +276,7 @@ def _gather_hosts(engine: Engine, binding: str, interface: str) -> tuple[Host, .
     )
 
 
-def _group_record(engine: Engine, layout: str, group: Group) -> GroupRecord:
+def _group_record(engine: Engine, layout: str, group: Group, link_rates: Mapping[str, float]) -> GroupRecord:
     link = engine.link(group)
     return GroupRecord(
         layout=layout,
@@ -259,7 +285,7 @@ def _group_record(engine: Engine, layout: str, group: Group) -> GroupRecord:
         size=group.size,
         nodes=engine.world.nodes_of(group.ranks),
         link_class=link.link_class,
-        bytes_per_second=link.bytes_per_second,
+        bytes_per_second=link_rates.get(link.link_class, link.bytes_per_second),
         alpha_step_seconds=link.alpha_step_seconds,
     )
 
@@ -270,10 +296,10 @@ def _case_record(case: Case, positions: Mapping[tuple[str, Group], int]) -> Case
 
 
 def _verdict(session: Session) -> CommbenchError | None:
-    wrong = [state for state in session.states if state.mismatches]
+    wrong = [state for state in session.states if state.status == "wrong"]
     if wrong:
         worst = wrong[0]
-        elements = sum(bad.wrong for bad in worst.mismatches)
+        elements = sum(samples.wrong or 0 for samples in worst.samples)
         return WrongDataError(
             f"{describe(worst.case)}: {elements} wrong elements; {worst.reason}. Wrong data in {len(wrong)} of "
             f"{len(session.states)} cases: do not trust this library or link until it is explained."

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import psutil
 import pytest
 
 import commbench
-from commbench.results.store import load_run
+from commbench.results.store import load_run, read_samples
 from tests.conftest import Commands, Ended, sweep
 
 pytestmark = pytest.mark.dist
@@ -95,6 +96,32 @@ def test_ctrl_c_on_a_terminal_reaches_all_processes(commands: Commands, tmp_path
     assert "all_reduce" in ended.out
     assert load_run(tmp_path / "run").record.outcome == "interrupted"
     _check_kept(tmp_path / "run", commands)
+
+
+def test_an_interrupted_run_is_resumed(commands: Commands, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    two = ("--collectives", "all_reduce", "--sizes", "1K,16M", "--precision", "0.1%", "--budget", "16s")
+    process = commands.start(sweep(*two, "--no-plots", "--out", str(out)))
+    _wait_for((out / "run.json").exists)
+    busy = commands.run(sweep("--resume", str(out), "--no-plots"))
+    assert busy.code == 2
+    assert f"another process is writing {out} right now" in busy.err
+    _wait_for(lambda: len((out / "summary.csv").read_text().splitlines()) > 1)  # the large one spends its share first
+    process.send_signal(signal.SIGINT)
+    assert commands.end(process, timeout=20).code == 130
+    done = [row for row in load_run(out).rows if row.status in ("ok", "noisy")]
+    assert len(done) == 1
+
+    ended = commands.run(sweep("--resume", str(out), "--no-plots"))
+    assert ended.code == 0, ended.err
+    run = load_run(out)
+    assert (run.record.outcome, len(run.record.resumed_utc)) == ("complete", 1)
+    assert {row.status for row in run.rows} <= {"ok", "noisy"}
+    assert [row for row in run.rows if row.case in {kept.case for kept in done}] == done
+    counted = Counter(row.case for row in read_samples(out) if row.kind == "batch")
+    assert [counted[row.case] for row in run.rows] == [row.samples for row in run.rows]
+    assert "all_reduce" in ended.out
+    _wait_for(lambda: not commands.alive())
 
 
 def test_workers_do_not_outlive_a_killed_parent(commands: Commands, tmp_path: Path) -> None:

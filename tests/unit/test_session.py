@@ -18,6 +18,7 @@ from commbench.measure.sampling import SamplingRules
 from commbench.measure.session import CaseState, Measured, Session, describe
 from commbench.plan.groups import Group
 from commbench.plan.plan import Case, PlanRequest, build_plan
+from commbench.results.resume import DoneCase
 from tests.factories import make_case, make_group
 
 MACHINE = "ranks-per-node=4,nvlink=1us:100GB/s,net=10us:10GB/s"
@@ -177,6 +178,36 @@ def test_a_visit_is_watched_by_name():
 )  # fmt: skip
 def test_describe(case, words):
     assert describe(case) == words
+
+
+# -- resumed -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_case_that_is_done_is_not_touched_and_the_others_are_measured_as_ever():
+    done = (DoneCase(1, "noisy", "the budget ended", (0,)), DoneCase(4, "wrong", "rank 1 element 2", (7,)))
+    engine, observer = engine_of(), Recording()
+    session = Session(engine, plan(engine), rules=SamplingRules(), seed=0, verify=True, observer=observer,
+                      watch=Watch(), done=done)  # fmt: skip
+    session.run()
+    assert set(observer.visited) == set(observer.closed_cases) == {0, 2, 3, 5}
+    states = [(state.status, state.reason, state.samples[0].wrong) for state in session.states]
+    assert states[1] == ("noisy", "the budget ended", 0)
+    assert states[4] == ("wrong", "rank 1 element 2", 7)
+    other_engine = engine_of()
+    _, uncut = measure(other_engine, plan(other_engine))
+    for case in (0, 2, 3, 5):
+        assert observer.batches(case)[-1].seconds == pytest.approx(uncut.batches(case)[-1].seconds)
+
+
+def test_a_case_that_is_left_keeps_its_share_of_the_budget():
+    spent = []
+    for done in ((), tuple(DoneCase(index, "ok", "", (None,)) for index in range(1, 6))):
+        engine = engine_of("noise=5%")
+        session = Session(engine, plan(engine), rules=SamplingRules(**ENDLESS), seed=0, verify=True,
+                          observer=Recording(), watch=Watch(), done=done)  # fmt: skip
+        session.run()
+        spent.append(session.states[0].spent_seconds)
+    assert spent[1] == pytest.approx(spent[0], rel=0.05)
 
 
 # -- how often ---------------------------------------------------------------------------------------------------------
