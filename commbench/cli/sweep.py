@@ -3,7 +3,6 @@
 import os
 import socket
 import sys
-import time
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
@@ -133,9 +132,8 @@ _LAYOUT_HELP = "How the world is cut into groups; may be given again. " + "; ".j
 @click.option(
     "--timeout",
     type=Parsed("seconds", parse_seconds),
-    default="300s",
-    show_default=True,
-    help="End the run (exit 124) when one case makes no progress for so long.",
+    show_default="30 times what is expected, 60 s at least; 300 s for the rendezvous",
+    help="End the run when a rank does not come, or a case makes no progress, for so long; says who is missing.",
 )
 @click.option(
     "--seed",
@@ -336,10 +334,9 @@ def _run_rank(
     try:
         return run_rank(request, place, parent_pid, Talk(describe, progress, show_message, note))
     except CommbenchError as error:
-        if place is None or place.rank == 0 or isinstance(error, RendezvousError):
+        speaks = place is None or place.rank == 0 or isinstance(error, (RendezvousError, TransportError))
+        if speaks and not error.is_quiet:
             show_message(str(error))
-        if parent_pid is not None and isinstance(error, TransportError):
-            time.sleep(1.0)  # the launcher shall see the rank that died before it sees this one leave
         raise SaidError(error.exit_code) from error
 
 
@@ -348,7 +345,11 @@ def _describe_world(record: "RunRecord") -> None:
     found = " ".join(f"{name} {version}" for name, version in record.versions.items())
     click.echo(f"{record.world_size} ranks, {record.engine} over {record.backend}; {found}", err=True)
     for host in record.hosts:
-        click.echo(f"{host.name}: ranks {host.ranks}; {host.cpus} CPUs ({host.cpu}); {host.binding}", err=True)
+        click.echo(
+            f"{host.name}: ranks {host.ranks}; {host.cpus} CPUs ({host.cpu}); {host.interface or 'no network'}; "
+            f"{host.binding}",
+            err=True,
+        )
     for name, value in record.environment.items():
         click.echo(f"{name}={value}", err=True)
 

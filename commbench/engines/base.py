@@ -64,6 +64,29 @@ class Link:
     alpha_step_seconds: float | None = None
 
 
+class Board(Protocol):
+    """Short texts by key that every rank of a world can read: its rendezvous store.
+
+    All calls raise RendezvousError when the store is gone, and wait as long as it does not answer.
+    """
+
+    def put(self, key: str, text: str) -> None: ...
+
+    def get(self, keys: Sequence[str]) -> list[str]:
+        """The texts of keys that are there."""
+        ...
+
+    def has(self, key: str) -> bool: ...
+
+    def count(self, key: str, more: int) -> int:
+        """Add to a number, and say what it is now."""
+        ...
+
+    def wait(self, key: str, seconds: float) -> bool:
+        """Whether the key is there, at the latest after so many seconds."""
+        ...
+
+
 class BufferAccess(Protocol):
     """Reads and writes an engine's buffers as numpy arrays."""
 

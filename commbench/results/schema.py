@@ -18,7 +18,7 @@ Outcome = Literal["running", "complete", "interrupted", "stalled", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One node, and the ranks that ran on it as `0-3`."""
+    """One node, and the ranks that ran on it as `0-3`; `interface`: which one reached the others, and why."""
 
     name: str
     cpu: str
@@ -26,6 +26,7 @@ class Host:
     kernel: str
     ranks: str = ""
     binding: str = ""
+    interface: str = ""
 
 
 @dataclass(frozen=True, slots=True)
