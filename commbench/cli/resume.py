@@ -1,23 +1,33 @@
 """The options of a stored run, from the command that it keeps: `--resume` takes them over."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from commbench.errors import CommbenchError, UsageError
 
+if TYPE_CHECKING:
+    from commbench.launch.environment import RankPlace
+
 # These belong to an invocation, not to the run: how long to wait, what to show, and where.
 _OF_AN_INVOCATION = frozenset({"out", "resume", "timeout", "plots", "quiet", "verbose", "format_name", "output"})
 
 
-def take_over_options(context: click.Context, directory: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """The `given` options of this command, with those of the run in `directory` where they decide what is measured.
+def resumed_options(context: click.Context, given: dict[str, Any], place: "RankPlace | None") -> dict[str, Any]:
+    """The `given` options of this command, with those of the stored run where they decide what is measured.
 
-    Raises UsageError for an option that was given again with another value, CommbenchError if there is no run that
-    `commbench sweep` has made.
+    A rank other than 0 may not see the run, and keeps what it was given; rank 0 will tell it. Raises UsageError for an
+    option that was given again with another value, CommbenchError if there is no run that `commbench sweep` has made.
     """
+    if given["out"]:
+        raise UsageError("--resume goes on in the directory of its run, found --out too: leave --out away.")
+    options = given if place and place.rank else _take_over(context, given["resume"], given)
+    return {**options, "ranks": None} if place else options  # the launcher has decided on them; the worker compares
+
+
+def _take_over(context: click.Context, directory: Path, given: dict[str, Any]) -> dict[str, Any]:
     from commbench.results.store import load_run
 
     record = load_run(directory).record

@@ -190,7 +190,9 @@ def sweep(**options: Any) -> None:
     check_engine(options["engine"])
     place = None if options["engine"] == "fake" else find_place(os.environ)
     if options["resume"]:
-        options = _resumed(options, place)
+        from commbench.cli.resume import resumed_options
+
+        options = resumed_options(click.get_current_context(), options, place)
     fake = options["engine"] == "fake"
     _check_options(options, place)
     ranks = options["ranks"] or DEFAULT_FAKE_RANKS if fake else _world_size(options, place)
@@ -208,19 +210,6 @@ def sweep(**options: Any) -> None:
         _present(directory, options)
     if verdict is not None:
         raise verdict if place is None or place.rank == 0 else SaidError(verdict.exit_code)
-
-
-def _resumed(options: dict[str, Any], place: "RankPlace | None") -> dict[str, Any]:
-    """The options with those of the stored run. A rank other than 0 may not see it; rank 0 will tell it."""
-    from commbench.cli.resume import take_over_options
-
-    if options["out"]:
-        raise UsageError("--resume goes on in the directory of its run, found --out too: leave --out away.")
-    if place is None:
-        return take_over_options(click.get_current_context(), options["resume"], options)
-    if place.rank == 0:
-        options = take_over_options(click.get_current_context(), options["resume"], options)
-    return {**options, "ranks": None}  # the launcher has decided; the worker compares
 
 
 def _check_options(options: dict[str, Any], place: "RankPlace | None") -> None:
