@@ -146,9 +146,9 @@ class Engine(Protocol):
         """Make the two buffers that all cases share."""
         ...
 
-    def create_groups(self, groups: Sequence[Group]) -> None:
-        """Connect the members of every group. Called once, with the same groups in the same order on all ranks; a
-        group costs those that are not in it nothing.
+    def create_group(self, group: Group) -> None:
+        """Connect the members of `group`. Called on all ranks, for the same groups in the same order; whoever is not in
+        one waits for nobody.
         """
         ...
 

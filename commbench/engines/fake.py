@@ -81,7 +81,7 @@ class FakeEngine:
     def allocate(self, send_nbytes: int, receive_nbytes: int) -> None:
         pass
 
-    def create_groups(self, groups: Sequence[Group]) -> None:
+    def create_group(self, group: Group) -> None:
         pass
 
     def prepare(self, case: Case, group: Group, me: int) -> Call:

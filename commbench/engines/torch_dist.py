@@ -6,7 +6,7 @@ CUDA code here has not yet run on a GPU.
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -100,13 +100,13 @@ class TorchEngine:
     def allocate(self, send_nbytes: int, receive_nbytes: int) -> None:
         self._send, self._receive = (place_buffer(nbytes, self._device) for nbytes in (send_nbytes, receive_nbytes))
 
-    def create_groups(self, groups: Sequence[Group]) -> None:
-        me = self.ranks[0]
-        for ranks, made_by in plan_creation(groups):
-            if me in ranks:
-                for _ in range(max(made_by.values()) - made_by[me]):
-                    _new_group([me], "gloo", self._library_timeout)
-                self._groups[ranks] = _new_group(ranks, self.backend, self._library_timeout)
+    def create_group(self, group: Group) -> None:
+        # On all ranks, because torch names a group by counting; those that are not in it count and go on. Made by its
+        # members alone it would be named after how many groups each of them has made, which need not be the same.
+        if group.ranks not in self._groups:
+            self._groups[group.ranks] = dist.new_group(
+                list(group.ranks), timeout=self._library_timeout, backend=self.backend
+            )
 
     def prepare(self, case: Case, group: Group, me: int) -> Call:
         send, receive = self._views(case, group, me)
@@ -152,7 +152,9 @@ class TorchEngine:
 
     def _try_alone(self, case: Case) -> str | None:
         alone = Group("alone", (self.ranks[0],))
-        self._groups[alone.ranks] = _new_group(alone.ranks, self.backend, self._library_timeout)
+        self._groups[alone.ranks] = dist.new_group(
+            list(alone.ranks), timeout=self._library_timeout, backend=self.backend, use_local_synchronization=True
+        )
         send = receive = torch.zeros(1, dtype=getattr(torch, case.dtype), device=self._device)
         try:
             bind_call(case, alone, ROOT, send, receive.clone(), self._groups[alone.ranks])()
@@ -168,27 +170,6 @@ def _lengths(case: Case, group: Group) -> tuple[int, int]:
     if not case.in_place:
         return send, receive
     return (0, receive) if case.spec.receive is Blocks.PER_RANK else (send, 0)
-
-
-def plan_creation(groups: Sequence[Group]) -> Iterator[tuple[tuple[int, ...], dict[int, int]]]:
-    """The ranks of every group, each once, and how many groups each of them has made before.
-
-    torch names a group after its ranks and after how many groups the process has made. Members that have made fewer
-    would wait under another name, for ever, so they first make up for it with groups of their own.
-    """
-    made: dict[int, int] = {}
-    for ranks in dict.fromkeys(group.ranks for group in groups):
-        made_by = {rank: made.get(rank, 0) for rank in ranks}
-        yield ranks, made_by
-        made |= dict.fromkeys(ranks, max(made_by.values()) + 1)
-
-
-def _new_group(ranks: Sequence[int], backend: str, timeout: timedelta) -> dist.ProcessGroup:
-    # Only the members meet: thousands of small groups cost the rest of the world nothing.
-    group: dist.ProcessGroup = dist.new_group(
-        list(ranks), timeout=timeout, backend=backend, use_local_synchronization=True
-    )
-    return group
 
 
 def _gather_texts(text: str) -> list[str]:

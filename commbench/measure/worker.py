@@ -95,7 +95,8 @@ def run_rank(
             request = take_request(engine, request)
             cases = build_plan(request.plan, engine.world, engine.one_buffer)
             _allocate(engine, cases)
-            groups = _create_groups(engine, cases)
+        groups = _create_groups(engine, watchdog, cases)
+        with guarded(engine, watchdog, "the preparation of the run"):
             busy = _busy(engine) if place and request.bind == "auto" else 0.0
             record = _describe_run(request, engine, place, cases, groups, busy, str(interface or ""))
             left, stored = find_left(engine, rank, request, record)
@@ -212,10 +213,12 @@ def _busy(engine: Engine) -> float:
     return float(engine.max_reduce(np.array([busy_fraction()]))[0])
 
 
-def _create_groups(engine: Engine, cases: Sequence[Case]) -> list[tuple[str, Group]]:
-    """Connect every group of the plan by its members alone. Returns all of them, with their layout, each once."""
+def _create_groups(engine: Engine, watchdog: Watchdog, cases: Sequence[Case]) -> list[tuple[str, Group]]:
+    """Connect every group of the plan. Returns all of them, with their layout, each once."""
     groups = list(dict.fromkeys((case.layout, group) for case in cases for group in case.groups))
-    engine.create_groups([group for _, group in groups])
+    for layout, group in groups:
+        with guarded(engine, watchdog, f"the connection of {layout} {group.name}"):
+            engine.create_group(group)
     return groups
 
 

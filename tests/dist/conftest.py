@@ -1,4 +1,4 @@
-"""Nodes for tests: clusters out of network namespaces, of names that no other test process uses, gone after the test."""
+"""Nodes for tests: clusters out of network namespaces, of names that no other test uses, gone after the test."""
 
 import json
 import os
@@ -33,7 +33,7 @@ class EmulatedCluster:
         return [SCRIPT, "exec", "--name", self.name, node, *command]
 
     def set_link(self, node: str, state: str, rail: int = 0) -> None:
-        """Pulls a node's cable (`down`) or puts it back (`up`): at the switch, as a node that does it itself loses its routes."""
+        """Pulls a node's cable (`down`) or puts it back (`up`), at the switch: the node would lose its routes."""
         subprocess.run(["ip", "-n", f"{self.name}-head", "link", "set", f"{node}-eth{rail}", state], check=True)
 
     def received_bytes(self, node: str) -> int:

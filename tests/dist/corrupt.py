@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from commbench.cli import main
-from commbench.engines import ENGINES, EngineEntry
+from commbench.engines import ENGINES
 from commbench.engines.base import Call
 from commbench.engines.torch_dist import TorchEngine
 from commbench.engines.torch_dist import open_engine as open_torch
@@ -41,7 +41,8 @@ def open_engine(**arguments: object) -> TorchEngine:
     return engine
 
 
-ENGINES["corrupt"] = EngineEntry("tests.dist.corrupt:open_engine")  # in the workers too, which import this module
+# In the workers too, which import this module.
+ENGINES["corrupt"] = replace(ENGINES["torch"], factory="tests.dist.corrupt:open_engine")
 
 if __name__ == "__main__":
     main()

@@ -1,4 +1,4 @@
-"""A sweep over four nodes, by every launcher, and what it says when a rank is killed, stopped, cut off, or never there."""
+"""A sweep over four nodes, by every launcher, and what it says when a rank is killed, stopped, cut off or missing."""
 
 import csv
 import signal
@@ -32,7 +32,9 @@ def _check_table(ended: Ended, out: Path, launcher: str) -> None:
     [header, *_] = ended.out.splitlines()
     assert header == ",".join(SUMMARY_COLUMNS)
     rows = list(csv.DictReader(StringIO(ended.out)))  # a header would be a row, if more than one rank printed
-    assert [(row["ranks"], row["nodes"], row["link_class"], row["wrong"]) for row in rows] == [("4", "4", "net", "0")] * 2
+    assert [(row["ranks"], row["nodes"], row["link_class"], row["wrong"]) for row in rows] == [
+        ("4", "4", "net", "0")
+    ] * 2
     record = load_run(out).record
     assert record.launcher == launcher
     assert [(host.name, host.ranks) for host in record.hosts] == [(f"n{rank + 1}", str(rank)) for rank in range(4)]
@@ -54,7 +56,17 @@ def test_srun(emulated_cluster: Factory, commands: Commands, tmp_path: Path) -> 
 
 def test_torchrun_on_every_node(emulated_cluster: Factory, commands: Commands, tmp_path: Path) -> None:
     cluster, out = emulated_cluster(nodes=4), tmp_path / "run"
-    torchrun = (sys.executable, "-m", "torch.distributed.run", "--nnodes", "4", "--master-addr", "n1", "--master-port", PORT)
+    torchrun = (
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nnodes",
+        "4",
+        "--master-addr",
+        "n1",
+        "--master-port",
+        PORT,
+    )
     started = [
         commands.start(
             cluster.argv(f"n{node + 1}", *torchrun, "--node-rank", str(node), "--local-addr", f"n{node + 1}",
@@ -124,16 +136,16 @@ CASE = " float32"
 
 
 @pytest.mark.parametrize("rank", [2, 0])
-def test_a_killed_rank(
-    rank: int, rounds: range, emulated_cluster: Factory, commands: Commands, tmp_path: Path
-) -> None:
+def test_a_killed_rank(rank: int, rounds: range, emulated_cluster: Factory, commands: Commands, tmp_path: Path) -> None:
     cluster = emulated_cluster(nodes=4)
     for number in rounds:
         run = Sweep(cluster, commands, tmp_path / str(number))
         run.wait_until_it_measures()
         run.processes[rank].kill()
         ended = run.end()
-        assert {other: one.code for other, one in ended.items() if other != rank} == dict.fromkeys({0, 1, 2, 3} - {rank}, 3)
+        assert {other: one.code for other, one in ended.items() if other != rank} == dict.fromkeys(
+            {0, 1, 2, 3} - {rank}, 3
+        )
         said = [one.err for other, one in ended.items() if "failed: " in one.err]
         who = f"rank {rank} on n{rank + 1} "
         assert said
@@ -180,7 +192,8 @@ def _check_hang(ended: dict[int, Ended], rank: int) -> None:
     assert {one.code for one in ended.values()} == {124}
     said = [one.err for one in ended.values() if "hangs" in one.err]
     assert said
-    hang = f" on the world hangs: no progress for {TIMEOUT_SECONDS} s, at most {TIMEOUT_SECONDS} s were allowed (--timeout);"
+    waited = f"no progress for {TIMEOUT_SECONDS} s, at most {TIMEOUT_SECONDS} s were allowed (--timeout)"
+    hang = f" on the world hangs: {waited};"
     silent = "gives no sign of life" if rank else "does not answer"
     assert all(CASE in text and f"{hang} rank {rank} on n{rank + 1} {silent}" in text for text in said), said
     assert rank == 0 or len(said) == 1

@@ -52,7 +52,8 @@ def test_a_corrupted_element_is_named_and_fails_the_run(commands: Commands, tmp_
 def test_a_sweep_of_all_collectives(ranks: int, commands: Commands, tmp_path: Path) -> None:
     out = str(tmp_path / "run")
     ended = commands.run(
-        sweep("--ranks", str(ranks), "--collectives", "all", "--sizes", "1K,5000", "--budget", "0.5s", "--format", "csv",
+        sweep("--ranks", str(ranks), "--collectives", "all", "--sizes", "1K,5000", "--budget", "0.5s",
+              "--format", "csv",
               "--no-plots", "--out", out)
     )  # fmt: skip
     assert ended.code == 0, ended.err

@@ -39,9 +39,7 @@ def _wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def _streams(
-    cluster: EmulatedCluster, commands: Commands, *routes: tuple[str, str, str], mib: int = 8
-) -> list[float]:
+def _streams(cluster: EmulatedCluster, commands: Commands, *routes: tuple[str, str, str], mib: int = 8) -> list[float]:
     """Bits per second of streams at once, each from a node to another, to the address that a name means."""
     program = [sys.executable, stream.__file__]
     receivers = []
@@ -117,7 +115,9 @@ def test_a_link_that_is_pulled_and_put_back(emulated_cluster: Factory, commands:
 def test_delay_where_the_kernel_has_it_or_else_a_sentence(commands: Commands, own_name: str) -> None:
     ended = commands.run([SCRIPT, "up", "--name", own_name, "--nodes", "2", "--delay", "20ms"])
     if ended.code == 0:
-        timed = "import socket, time; s = time.time(); e = socket.socket().connect_ex(('n2', 9)); print(time.time() - s)"
+        timed = (
+            "import socket, time; s = time.time(); e = socket.socket().connect_ex(('n2', 9)); print(time.time() - s)"
+        )
         answered = commands.run([SCRIPT, "exec", "--name", own_name, "n1", sys.executable, "-c", timed])
         assert float(answered.out) >= 0.04
     else:

@@ -171,7 +171,9 @@ def test_a_peer_that_never_comes(commands: Commands, tmp_path: Path) -> None:
         port = server.getsockname()[1]
     ended = commands.run(sweep("--timeout", "2s", "--out", str(tmp_path / "run")), timeout=30, **_as_rank(0, 2, port))
     assert ended.code == 3
-    assert "rank 1 on a host that the launcher does not name did not come within 2 s: 1 of 2 ranks are here" in ended.err
+    assert (
+        "rank 1 on a host that the launcher does not name did not come within 2 s: 1 of 2 ranks are here" in ended.err
+    )
 
 
 def test_rank_0_never_comes(commands: Commands, tmp_path: Path) -> None:
@@ -180,8 +182,8 @@ def test_rank_0_never_comes(commands: Commands, tmp_path: Path) -> None:
     ended = commands.run(sweep("--timeout", "2s", "--out", str(tmp_path / "run")), timeout=30, **_as_rank(1, 2, port))
     assert ended.code == 3
     assert ended.err == (
-        f"commbench: rank 1 of 2 got no answer from rank 0 at 127.0.0.1:{port} within 2 s: rank 0 has not started there, "
-        "has ended, or the address cannot be reached from here.\n"
+        f"commbench: rank 1 of 2 got no answer from rank 0 at 127.0.0.1:{port} within 2 s: "
+        "rank 0 has not started there, has ended, or the address cannot be reached from here.\n"
     )
 
 

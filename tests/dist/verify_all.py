@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import asdict
 
 from commbench.engines.torch_dist import TorchEngine, open_engine
+from commbench.engines.torch_store import open_board
 from commbench.launch.environment import find_place
 from commbench.launch.local import run_local_workers
 from commbench.measure.verify import find_mismatch, write_pattern, write_steady
@@ -38,13 +39,14 @@ def check(engine: TorchEngine, case: Case, rank: int) -> str:
 def verify(in_place: bool) -> list[str]:
     place = find_place(os.environ)
     assert place is not None
+    board = open_board(rank=place.rank, size=place.world_size, timeout_seconds=60)
     engine = open_engine(
-        rank=place.rank, size=place.world_size, local_rank=place.local_rank, backend="gloo", timeout_seconds=60
+        rank=place.rank, size=place.world_size, local_rank=place.local_rank, backend="gloo", board=board
     )
     request = PlanRequest(tuple(COLLECTIVES), SIZES, ("world",), tuple(DTYPES), REDOPS, in_place=in_place)
     cases = [case for case in build_plan(request, engine.world, engine.one_buffer) if case.collective != "barrier"]
     engine.allocate(max(SIZES), max(SIZES))
-    engine.create_groups(cases[0].groups)
+    engine.create_group(cases[0].groups[0])
     found = Counter(check(engine, case, place.rank) for case in cases)
     texts = engine.gather_texts("\n".join(f"{count} x {what}" for what, count in found.items()))
     engine.close()
