@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from commbench.measure.session import CaseState, Measured, describe
+from commbench.measure.case_state import CaseState, Measured, describe
 from commbench.plan.plan import Case
 from commbench.results.schema import Outcome, SampleRow
 from commbench.results.summary import summarize_group

@@ -4,13 +4,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from commbench.engines.base import Engine
 from commbench.errors import CommbenchError, UsageError
 from commbench.machine.binding import Bind
+from commbench.measure.request import SweepRequest
 from commbench.measure.sampling import SamplingRules
 from commbench.plan.plan import PlanRequest
 from commbench.results.lock import RunLock
@@ -18,9 +19,6 @@ from commbench.results.resume import DoneCase, find_differences, find_done
 from commbench.results.schema import RunRecord
 from commbench.results.store import Run, load_run
 from commbench.results.writer import RunWriter, keep_cases
-
-if TYPE_CHECKING:
-    from commbench.measure.worker import SweepRequest
 
 _MOST_DIFFERENCES = 3  # a smaller world has other groups too: the first say it
 
@@ -48,7 +46,7 @@ class Resumption:
     refusal: str = ""
 
 
-def take_request(engine: Engine, request: "SweepRequest") -> "SweepRequest":
+def take_request(engine: Engine, request: SweepRequest) -> SweepRequest:
     """`request` as rank 0 has it, who knows the options of the stored run; as it is, if none is resumed.
 
     Raises UsageError, on every rank, if one was started in another way than rank 0.
@@ -104,9 +102,7 @@ def open_stored(directory: Path, now: RunRecord) -> StoredRun:
         return StoredRun(run, lock, left)
 
 
-def find_left(
-    engine: Engine, rank: int, request: "SweepRequest", now: RunRecord
-) -> tuple[Resumption, StoredRun | None]:
+def find_left(engine: Engine, rank: int, request: SweepRequest, now: RunRecord) -> tuple[Resumption, StoredRun | None]:
     """What is left of the run that `request` resumes, on every rank; and the run itself, on rank 0.
 
     Raises what `open_stored` raises, on every rank, so that none waits for the others.

@@ -1,62 +1,31 @@
 """One process of a sweep, from joining the world to the last case: the order of things, told from the top."""
 
-import json
-import os
-import socket
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from datetime import UTC, datetime
-from hashlib import sha256
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from commbench.engines import load_board, load_engine
+from commbench.engines import load_engine
 from commbench.engines.base import Board, Engine
-from commbench.errors import CommbenchError, InterruptedRunError, RendezvousError, UsageError, WrongDataError
-from commbench.launch.environment import RankPlace, expected_hosts
-from commbench.machine.binding import BUSY, Bind, bind_threads, busy_fraction
+from commbench.errors import CommbenchError, InterruptedRunError, UsageError, WrongDataError
+from commbench.launch.environment import RankPlace
+from commbench.machine.binding import BUSY, busy_fraction
 from commbench.machine.heap import steady_heap
-from commbench.machine.host import read_host
-from commbench.machine.network import CHOICE_VARIABLE, Interface, choose_interface
-from commbench.machine.software import kept_environment, versions
-from commbench.measure.monitor import Monitor
+from commbench.measure.case_state import describe
 from commbench.measure.recorder import Progress, Recorder, Unrecorded
+from commbench.measure.rendezvous import meet
+from commbench.measure.request import SweepRequest
 from commbench.measure.resume import find_left, take_request
-from commbench.measure.rollcall import Presence, Roll, call_roll
-from commbench.measure.sampling import SamplingRules
-from commbench.measure.session import Session, describe, guarded
+from commbench.measure.run_record import describe_run
+from commbench.measure.session import Session, guarded
 from commbench.measure.watchdog import Watchdog
-from commbench.plan.groups import Group, format_ranks
-from commbench.plan.plan import Case, PlanRequest, build_plan
-from commbench.results.schema import SCHEMA_VERSION, CaseRecord, GroupRecord, Host, Outcome, RunRecord
+from commbench.plan.groups import Group
+from commbench.plan.plan import Case, build_plan
+from commbench.results.schema import Outcome, RunRecord
 from commbench.results.writer import RunWriter
 from commbench.units import format_nbytes
 
-_RENDEZVOUS_SECONDS = 300.0  # unless --timeout says otherwise: schedulers start nodes one by one
 _MEMORY_SHARE = 0.9  # of what is free: the rest is for the interpreter and for verification's chunks
-
-
-@dataclass(frozen=True, slots=True)
-class SweepRequest:
-    """Everything that `commbench sweep` was asked for; the same on every rank, but where a run is resumed.
-
-    `link_rates`: nominal bytes per second of one rank's link, by link class.
-    """
-
-    plan: PlanRequest
-    rules: SamplingRules
-    directory: Path
-    engine: str = "torch"
-    backend: str | None = None
-    verify: bool = True
-    bind: Bind = "auto"
-    timeout_seconds: float | None = None
-    command: tuple[str, ...] = ()
-    fake: str = ""
-    fake_ranks: int = 8
-    resume: bool = False
-    link_rates: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +55,7 @@ def run_rank(
             talk.warn(f"{message} {kept}".rstrip())
 
     with Watchdog(rank, request.timeout_seconds, parent_pid, on_end) as watchdog:
-        board, interface, roll = _meet(request, place, watchdog) if place else (None, None, None)
+        board, interface, roll = meet(request, place, watchdog) if place else (None, None, None)
         for warning in roll.warnings if roll and rank == 0 else ():
             talk.warn(warning)
         with watchdog.watching("the connection of all ranks"):
@@ -98,7 +67,7 @@ def run_rank(
         groups = _create_groups(engine, watchdog, cases)
         with guarded(engine, watchdog, "the preparation of the run"):
             busy = _busy(engine) if place and request.bind == "auto" else 0.0
-            record = _describe_run(request, engine, place, cases, groups, busy, str(interface or ""))
+            record = describe_run(request, engine, place, cases, groups, busy, str(interface or ""))
             left, stored = find_left(engine, rank, request, record)
         if left.complete:
             talk.note(f"{request.directory} is complete: nothing is left to measure.")
@@ -140,36 +109,6 @@ def _leave(engine: Engine, watchdog: Watchdog) -> None:
         engine.barrier()  # now nobody needs to know of the others any more
         watchdog.dismiss_monitor()
         engine.close()
-
-
-def _meet(request: SweepRequest, place: RankPlace, watchdog: Watchdog) -> tuple[Board, Interface, Roll]:
-    """Wait for all ranks, and let them hear of each other from now on. Raises RendezvousError if one does not come."""
-    os.environ |= {"MASTER_ADDR": place.master_addr, "MASTER_PORT": str(place.master_port)}
-    speaks_second = place.local_rank == 0 or place.rank == 1
-    patience = request.timeout_seconds or _RENDEZVOUS_SECONDS
-    try:
-        interface = choose_interface(place.master_addr, all_here=place.local_size == place.world_size)
-        os.environ[CHOICE_VARIABLE] = interface.name
-        with watchdog.watching("the rendezvous", allowed_seconds=2 * patience + 30.0):
-            board: Board = load_board(request.engine)(rank=place.rank, size=place.world_size, timeout_seconds=patience)
-            monitor = Monitor(board, place.rank, place.world_size, watchdog.look, speaks_second=speaks_second)
-            watchdog.ask(monitor)
-            me = Presence(socket.gethostname(), versions(), _order(request))
-            hosts = expected_hosts(os.environ, place)
-            roll = call_roll(board, place.rank, me, hosts, patience, speaks=speaks_second)
-    except RendezvousError as error:
-        error.is_quiet = error.is_quiet or not (speaks_second or place.rank == 0)
-        raise
-    monitor.meet(roll.hosts)
-    return board, interface, roll
-
-
-def _order(request: SweepRequest) -> str:
-    """The same text for ranks that were asked to do the same; where to write, what to resume: rank 0's affair."""
-    if request.resume:
-        return "resume"
-    asked = replace(request, directory=Path(), command=())
-    return sha256(repr(asked).encode()).hexdigest()[:12]
 
 
 def _open_engine(request: SweepRequest, place: RankPlace | None, board: Board | None) -> Engine:
@@ -220,79 +159,6 @@ def _create_groups(engine: Engine, watchdog: Watchdog, cases: Sequence[Case]) ->
         with guarded(engine, watchdog, f"the connection of {layout} {group.name}"):
             engine.create_group(group)
     return groups
-
-
-def _describe_run(
-    request: SweepRequest,
-    engine: Engine,
-    place: RankPlace | None,
-    cases: Sequence[Case],
-    groups: Sequence[tuple[str, Group]],
-    busy: float,
-    interface: str,
-) -> RunRecord:
-    binding = ""
-    if place is not None:  # after the groups: the library has started its threads
-        binding = bind_threads(request.bind, place.local_rank, place.local_size, engine.pci_address, busy)
-    positions = {key: position for position, key in enumerate(groups)}
-    return RunRecord(
-        schema_version=SCHEMA_VERSION,
-        created_utc=datetime.now(UTC).isoformat(timespec="seconds"),
-        command=request.command,
-        engine=engine.name,
-        backend=engine.backend,
-        launcher=place.launcher if place else "none",
-        world_size=engine.world.size,
-        seed=request.plan.seed,
-        precision=request.rules.precision,
-        budget_seconds=request.rules.budget_seconds,
-        layouts=request.plan.layouts,
-        hosts=_gather_hosts(engine, binding, interface),
-        groups=tuple(_group_record(engine, layout, group, dict(request.link_rates)) for layout, group in groups),
-        cases=tuple(_case_record(case, positions) for case in cases),
-        versions=versions(),
-        environment=kept_environment(),
-    )
-
-
-def _gather_hosts(engine: Engine, binding: str, interface: str) -> tuple[Host, ...]:
-    """One record a node: the facts of its first rank, and the binding of each of its ranks."""
-    texts = engine.gather_texts(json.dumps(asdict(replace(read_host(), binding=binding, interface=interface))))
-    facts = [Host(**json.loads(text)) for text in texts]
-    if len(facts) < engine.world.size:  # one process plays all ranks, on nodes of paper
-        nodes = engine.world.ranks_by_node()
-        names = [f"node{node}" for node in range(len(nodes))] if len(nodes) > 1 else [facts[0].name]
-        return tuple(
-            replace(facts[0], name=name, ranks=format_ranks(ranks), binding="none")
-            for name, ranks in zip(names, nodes, strict=True)
-        )
-    return tuple(
-        replace(
-            facts[ranks[0]],
-            ranks=format_ranks(ranks),
-            binding="; ".join(f"rank {rank}: {facts[rank].binding}" for rank in ranks),
-        )
-        for ranks in engine.world.ranks_by_node()
-    )
-
-
-def _group_record(engine: Engine, layout: str, group: Group, link_rates: Mapping[str, float]) -> GroupRecord:
-    link = engine.link(group)
-    return GroupRecord(
-        layout=layout,
-        name=group.name,
-        ranks=format_ranks(group.ranks),
-        size=group.size,
-        nodes=engine.world.nodes_of(group.ranks),
-        link_class=link.link_class,
-        bytes_per_second=link_rates.get(link.link_class, link.bytes_per_second),
-        alpha_step_seconds=link.alpha_step_seconds,
-    )
-
-
-def _case_record(case: Case, positions: Mapping[tuple[str, Group], int]) -> CaseRecord:
-    kept = {field.name: getattr(case, field.name) for field in fields(CaseRecord) if field.name != "groups"}
-    return CaseRecord(**kept, groups=tuple(positions[case.layout, group] for group in case.groups))
 
 
 def _verdict(session: Session) -> CommbenchError | None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from commbench.errors import CommbenchError, UsageError
+from commbench.measure.request import SweepRequest
 from commbench.measure.resume import Resumption, StoredRun, find_left, take_request
 from commbench.measure.sampling import SamplingRules
-from commbench.measure.worker import SweepRequest
 from commbench.plan.plan import PlanRequest
 from commbench.results.lock import RunLock
 from commbench.results.resume import DONE, DoneCase, find_differences, find_done

@@ -13,9 +13,10 @@ import pytest
 from commbench.engines.base import Call, Elapsed
 from commbench.engines.fake import FakeEngine, open_engine
 from commbench.errors import TransportError
+from commbench.measure.case_state import CaseState, Measured, describe
 from commbench.measure.loop import time_batch
 from commbench.measure.sampling import SamplingRules
-from commbench.measure.session import CaseState, Measured, Session, describe
+from commbench.measure.session import Session
 from commbench.plan.groups import Group
 from commbench.plan.plan import Case, PlanRequest, build_plan
 from commbench.results.resume import DoneCase
