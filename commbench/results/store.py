@@ -12,9 +12,9 @@ from typing import Any, TextIO, TypeVar, Union, get_args, get_origin, get_type_h
 import msgspec
 
 from commbench.errors import CommbenchError, UsageError
-from commbench.plan.collectives import COLLECTIVES
-from commbench.plan.dtypes import DTYPES
+from commbench.results.kinds import ITEMSIZES, KINDS
 from commbench.results.schema import (
+    OPTIONAL_COLUMNS,
     SAMPLE_COLUMNS,
     SCHEMA_VERSION,
     SUMMARY_COLUMNS,
@@ -187,16 +187,16 @@ def _load_record(directory: Path) -> RunRecord:
 
 def _check_record(path: Path, record: RunRecord) -> None:
     for group in record.groups:
-        if not 1 <= group.nodes <= group.size < _TOO_LARGE:
-            raise CommbenchError(
-                f"{path} is damaged: group {group.name!r} has {group.size} ranks on {group.nodes} nodes."
-            )
+        size, nodes = group.size, group.nodes
+        least = nodes if nodes is not None else 1
+        if least < 1 or (size is not None and not least <= size < _TOO_LARGE):
+            raise CommbenchError(f"{path} is damaged: group {group.name!r} has {size} ranks on {nodes} nodes.")
         if group.bytes_per_second is not None and group.bytes_per_second <= 0:
             raise CommbenchError(f"{path} is damaged: group {group.name!r} has {group.bytes_per_second:g} bytes/s.")
     for case in record.cases:
-        if case.collective not in COLLECTIVES or case.dtype not in DTYPES:
+        if case.collective not in KINDS or case.dtype not in ITEMSIZES:
             raise CommbenchError(f"{path} is damaged: case {case.index} is {case.collective!r} of {case.dtype!r}.")
-        if not 0 <= case.requested_nbytes < _TOO_LARGE:
+        if case.requested_nbytes is not None and not 0 <= case.requested_nbytes < _TOO_LARGE:
             raise CommbenchError(f"{path} is damaged: case {case.index} has {case.requested_nbytes} bytes.")
         if not all(0 <= position < len(record.groups) for position in case.groups):
             raise CommbenchError(f"{path} is damaged: case {case.index} names a group that is not there.")
@@ -242,14 +242,20 @@ def _read_rows(path: Path, kind: type[Row]) -> Iterator[Row]:
             header = next(lines, None)
             if header is None:  # the run ended before its first flush
                 return
-            if header != list(readers):
+            if header not in _known_headers(readers):
                 raise CommbenchError(f"{path} does not start with the columns of {path.name}: found {header[:4]}….")
+            readers = {name: readers[name] for name in header}
             for cells in lines:
                 yield _row(path, lines.line_num, kind, readers, cells)
     except OSError as error:
         raise CommbenchError(f"cannot read {path}: {error.strerror}.") from error
     except csv.Error as error:
         raise CommbenchError(f"{path} line {lines.line_num} does not read as CSV: {error}.") from error
+
+
+def _known_headers(readers: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Today's columns, and those of version 1."""
+    return list(readers), [name for name in readers if name not in OPTIONAL_COLUMNS]
 
 
 def _row(path: Path, number: int, kind: type[Row], readers: dict[str, Any], cells: list[str]) -> Row:

@@ -239,8 +239,8 @@ def test_newer_schema_is_refused_by_name(tmp_path):
 
 def test_newer_schema_is_refused_even_if_nothing_else_reads(tmp_path):
     directory = two_cases(tmp_path)
-    (directory / "run.json").write_text('{"schema_version": 2, "cases": "elsewhere"}')
-    with pytest.raises(CommbenchError, match="has schema 2"):
+    (directory / "run.json").write_text('{"schema_version": 3, "cases": "elsewhere"}')
+    with pytest.raises(CommbenchError, match="has schema 3"):
         load_run(directory)
 
 
