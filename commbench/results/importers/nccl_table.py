@@ -172,7 +172,9 @@ def _findings(block: Block, found: Identity, outcome: Outcome, where: str) -> li
     if marks.failure and outcome != "complete":
         line, text = marks.failure
         findings.append(Finding("test-failure", subject, "fail", shown(text), "", f"{where.rsplit(':', 1)[0]}:{line}"))
-    if outcome == "incomplete" and not marks.footers:
+    if block.label and not block.rows:
+        findings.append(Finding("empty-block", block.label, "warn", f"no row below {block.label!r}", "rows", where))
+    elif outcome == "incomplete" and not marks.footers:
         rows = f"{len(block.rows)} rows" if block.rows else "no row"
         findings.append(
             Finding("no-footer", subject, "warn", f"{rows} and no footer", "a line `# Avg bus bandwidth`", where,

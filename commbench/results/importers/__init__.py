@@ -1,0 +1,73 @@
+"""Results of other tools, read into runs of ours. Text and bytes in, records out; nothing here opens a file.
+
+`FORMATS` is the table of what can be read. A module of it has two functions: `recognises`, of a text or of a parsed
+JSON document, and `read`, of a `Source`. To add a format: a module, a line here, and a file of tests.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal
+
+from commbench.errors import CommbenchError, unknown_name
+from commbench.results.importers.assemble import ReadFile
+from commbench.results.importers.documents import read_document
+from commbench.results.importers.lines import MAX_FILE_NBYTES, decode
+from commbench.results.importers.records import ForeignTable, Source
+from commbench.results.schema import OriginFile
+from commbench.units import format_nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One row of the table of formats. `shape` decides what its `recognises` is given."""
+
+    name: str
+    module: str
+    shape: Literal["text", "json", "bytes"]
+    summary: str
+
+
+# In the order in which they are asked: those with an unmistakable mark come first.
+FORMATS: dict[str, Format] = {
+    row.name: row
+    for row in (Format("nccl-tests", "nccl_text", "text", "nccl-tests and rccl-tests, the table of every version"),)
+}
+
+
+def import_source(source: Source, format_name: str | None = None) -> ReadFile:
+    """The tables of one file; `format_name` overrides what it is recognised as.
+
+    Raises UsageError for a format that is not known, CommbenchError for a file that is of no format or has no case.
+    """
+    if len(source.data) > MAX_FILE_NBYTES:
+        limit = format_nbytes(MAX_FILE_NBYTES)
+        raise CommbenchError(f"{source.name} is larger than {limit}: cut the log to the part with the tables.")
+    if not source.data.strip():
+        raise CommbenchError(f"{source.name} is empty: there is nothing to import.")
+    if format_name is not None and format_name not in FORMATS:
+        raise unknown_name("format", format_name, FORMATS)
+    name = format_name or recognise(source)
+    tables: list[ForeignTable] = _module(FORMATS[name]).read(source)
+    if not any(table.rows for table in tables):
+        why = "; ".join(dict.fromkeys(lost.reason for table in tables for lost in table.lost)) or "no row was found"
+        raise CommbenchError(f"{source.name} was read as {name}, and there is nothing in it to import: {why}.")
+    digest = hashlib.sha256(source.data).hexdigest()
+    return ReadFile(OriginFile(source.name, digest, len(source.data), name), tuple(tables))
+
+
+def recognise(source: Source) -> str:
+    """The name of the format of a file. Raises CommbenchError if it is none of ours."""
+    text = decode(source.data)
+    given: dict[str, Any] = {"bytes": source.data, "text": text}
+    if text.lstrip()[:1] in ("{", "[") and text.lstrip()[:2].strip('[{ \n\t\r"]}') == "":
+        given = {"json": read_document(text, source.name).value}
+    for row in FORMATS.values():
+        if row.shape in given and _module(row).recognises(given[row.shape]):
+            return row.name
+    known = ", ".join(FORMATS)
+    raise CommbenchError(f"{source.name} is of no format that is known here: give --as, one of {known}.")
+
+
+def _module(row: Format) -> Any:
+    return import_module(f"{__name__}.{row.module}")
