@@ -31,7 +31,21 @@ class Format:
 # In the order in which they are asked: those with an unmistakable mark come first.
 FORMATS: dict[str, Format] = {
     row.name: row
-    for row in (Format("nccl-tests", "nccl_text", "text", "nccl-tests and rccl-tests, the table of every version"),)
+    for row in (
+        Format("aiconfigurator", "aiconfigurator", "bytes", "AIConfigurator's nccl_perf tables, Parquet and CSV"),
+        Format("nccl-tests-json", "nccl_json", "json", "nccl-tests, the JSON of -J"),
+        Format("rccl-tests-json", "rccl_json", "json", "rccl-tests, the JSON of -Z json"),
+        Format("perftest-json", "perftest_json", "json", "perftest, the JSON of --out_json"),
+        Format("nvbandwidth", "nvbandwidth", "json", "nvbandwidth, the JSON of -j"),
+        Format("iperf3", "iperf3", "json", "iperf3, the JSON of -J"),
+        Format("osu", "osu", "text", "OSU micro-benchmarks, MPI, XCCL and one-sided"),
+        Format("imb", "imb", "text", "Intel MPI Benchmarks"),
+        Format("perftest", "perftest", "text", "perftest (ib_write_bw, ib_send_lat, …)"),
+        Format("gloo", "gloo", "text", "gloo's benchmark"),
+        Format("param", "param", "text", "PARAM's communication benchmark"),
+        Format("csv", "separated", "text", "rccl-tests' CSV, and CSV made of nccl-tests' tables"),
+        Format("nccl-tests", "nccl_text", "text", "nccl-tests and rccl-tests, the table of every version"),
+    )
 }
 
 

@@ -178,7 +178,8 @@ def _record(
     created_utc: str,
     command: tuple[str, ...],
 ) -> RunRecord:
-    worlds = {table.world_size if table.world_size is not None else table.ranks for table in tables}
+    measured = [table for table in tables if table.rows]
+    worlds = {table.world_size if table.world_size is not None else table.ranks for table in measured}
     versions = {"commbench": __version__}
     for table in tables:
         versions.update(table.versions)

@@ -6,6 +6,7 @@ from itertools import pairwise
 from statistics import fmean
 
 from commbench.plan.groups import format_ranks
+from commbench.results.importers import notes
 from commbench.results.importers.identify import Evidence, Identity, identify
 from commbench.results.importers.lines import shown
 from commbench.results.importers.nccl_marks import Device, Marks
@@ -171,7 +172,7 @@ def _findings(block: Block, found: Identity, outcome: Outcome, where: str) -> li
         findings.append(Finding("below-minimum", subject, "fail", f"average busbw {marks.average} FAILED", "OK", where))
     if marks.failure and outcome != "complete":
         line, text = marks.failure
-        findings.append(Finding("test-failure", subject, "fail", shown(text), "", f"{where.rsplit(':', 1)[0]}:{line}"))
+        findings.append(notes.failed(subject, shown(text), f"{where.rsplit(':', 1)[0]}:{line}"))
     if block.label and not block.rows:
         findings.append(Finding("empty-block", block.label, "warn", f"no row below {block.label!r}", "rows", where))
     elif outcome == "incomplete" and not marks.footers:
@@ -187,9 +188,9 @@ def _findings(block: Block, found: Identity, outcome: Outcome, where: str) -> li
         )  # fmt: skip
     findings += _average_finding(block, subject, where)
     if block.rows and all(row.wrong is None for row in block.rows) and not (marks.bounds and block.layout.has_header):
-        findings.append(Finding("not-checked", subject, "skip", "no row says whether its data was right", "", where))
+        findings.append(notes.not_checked(subject, where))
     elif marks.config and not marks.config.validated:
-        findings.append(Finding("not-checked", subject, "skip", "validation was off (-c 0)", "", where))
+        findings.append(notes.not_checked(subject, where, "validation was off (-c 0)"))
     if len({device.group for device in marks.devices}) > 1:
         findings.append(
             Finding("several-groups", subject, "warn", "NCCL_TESTS_SPLIT cut the ranks into groups", "", where,

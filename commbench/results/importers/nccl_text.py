@@ -19,13 +19,15 @@ _MAX_LOST = 1000  # lines that are kept to be shown
 
 def recognises(text: str) -> bool:
     """Whether `text` may be nccl-tests' or rccl-tests': a line of theirs, or at least one row."""
-    if any(mark in text for mark in ("nccl-tests", "rccl-tests", "# nThread", "Avg bus bandwidth", "busbw")):
+    if any(mark in text for mark in ("nccl-tests version", "rccl-tests: ", "# nThread", "Avg bus bandwidth")):
         return True
     layout = Layout()
-    return any(
-        (row := nccl_rows.find_row(columns(line.text), line.number, layout)) is not None and row.cells
-        for line in clean_lines(text)
-    )
+    for line in clean_lines(text):
+        cells = columns(line.text)
+        row = nccl_rows.find_row(cells, line.number, layout)
+        if (row is not None and row.cells) or nccl_rows.read_header(cells) is not None:
+            return True
+    return False
 
 
 def read(source: Source) -> list[ForeignTable]:
