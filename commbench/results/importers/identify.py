@@ -94,6 +94,8 @@ def _collective(
                         evidence.where, "it is taken from the file's name, and the numbers do not contradict it")
             )  # fmt: skip
         return said
+    if len(possible) > 1:
+        possible = _told_by_layout(possible, rows, evidence)
     if len(possible) == 1:
         return possible[0]
     if rows:
@@ -125,8 +127,6 @@ def _possible(
         names = [name for name in names if (name in ("broadcast", "reduce", "gather", "scatter")) == rooted]
     elif evidence.root_column is False:
         names = [name for name in names if name not in ("broadcast", "reduce", "gather", "scatter")]
-    if len(names) > 1:
-        names = _told_by_layout(names, rows, evidence)
     return names
 
 

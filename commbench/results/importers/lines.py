@@ -24,7 +24,9 @@ _PREFIXES = (
     ),
     re.compile(r"\s{0,8}\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]? "),
     re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,64} [\w./-]{1,64}(?:\[\d{1,8}\])?: "),  # syslog
-    re.compile(r"\s{0,8}\[?(?:pod/)?[A-Za-z][\w.-]{0,63}(?:/[\w.-]{1,64})?\]?:? \|? ?(?=#|\s{4,}\d)"),  # pods, pdsh
+    re.compile(
+        r"\s{0,8}(?:\[(?:pod/)?[A-Za-z][\w./-]{0,128}\]:?|[A-Za-z][\w.-]{0,63}:) \|? ?(?=#|\s{0,20}\d)"
+    ),  # pods, pdsh
     re.compile(r"> ?"),  # a quotation in markdown
 )
 _NCCL_LOG = re.compile(r"(?:[A-Za-z][\w.-]{0,63}:\d{1,10}:\d{1,10} )?\[-?\d{1,5}\] (?:\S{1,64}, ?\d{1,5} )?$")

@@ -31,6 +31,7 @@ TESTS: dict[str, MpiTest] = {
     "allgather": MpiTest("all_gather", per_rank=True),
     "allgatherv": MpiTest("all_gather", per_rank=True),
     "alltoall": MpiTest("all_to_all", per_rank=True),
+    "alltoallpersonalizedexchange": MpiTest("all_to_all", per_rank=True),
     "alltoallv": MpiTest("all_to_all", per_rank=True),
     "gather": MpiTest("gather", per_rank=True),
     "scatter": MpiTest("scatter", per_rank=True),

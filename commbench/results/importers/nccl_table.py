@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from statistics import fmean
 
 from commbench.plan.groups import format_ranks
@@ -11,7 +10,7 @@ from commbench.results.importers.identify import Evidence, Identity, identify
 from commbench.results.importers.lines import shown
 from commbench.results.importers.nccl_marks import Device, Marks
 from commbench.results.importers.nccl_rows import Layout
-from commbench.results.importers.numbers import read_collective, read_printed
+from commbench.results.importers.numbers import read_collective_of_file, read_printed
 from commbench.results.importers.records import ForeignRow, ForeignTable, LostLine, Source
 from commbench.results.schema import UNKNOWN, Finding, Host, Outcome, Status
 
@@ -72,13 +71,8 @@ def _name(marks: Marks, source: Source) -> tuple[str | None, str]:
     """The collective by the best witness: the text, the command above it, the file's name."""
     if marks.named:
         return marks.named, marks.named_by
-    stem = source.name.rsplit("/", 1)[-1].lower()
-    words = stem.replace("_perf", "").replace("-", ".").split(".")
-    parts = [part for word in words for part in word.split("_")]
-    for word in [*words, *parts, *(one + other for one, other in pairwise(parts))]:  # nccl_all_reduce
-        if name := read_collective(word):
-            return name, "the file's name"
-    return None, ""
+    by_file = read_collective_of_file(source.name)
+    return (by_file, "the file's name") if by_file else (None, "")
 
 
 def _evidence(block: Block, source: Source, named: str | None, named_by: str, where: str) -> Evidence:

@@ -70,3 +70,13 @@ def read_collective(name: str) -> str | None:
     """Our name of the collective in a word like `all_reduce_perf`, `AllReduce` or `ReduceScatter`; None if none."""
     bare = re.sub(r"[^a-z]", "", name[:80].lower().removesuffix("_perf").removesuffix(".exe"))
     return COLLECTIVES_BY_NAME.get(bare)
+
+
+def read_collective_of_file(name: str) -> str | None:
+    """The collective in a file's name like `nccl_all_gather-h100.log`: the longest words first; None if none."""
+    words = re.split(r"[^a-z0-9]+", name[-200:].lower())
+    for length in (3, 2, 1):
+        for start in range(len(words) - length + 1):
+            if found := read_collective("".join(words[start : start + length])):
+                return found
+    return None

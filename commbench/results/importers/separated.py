@@ -15,6 +15,7 @@ from commbench.results.importers.nccl_table import TIME_MEANS
 from commbench.results.importers.numbers import (
     REDOPS_BY_NAME,
     read_collective,
+    read_collective_of_file,
     read_dtype,
     read_printed,
     read_whole,
@@ -177,7 +178,7 @@ def _tables(
 def _table(
     tool: str, name: str | None, ranks: int | None, nodes: int | None, rows: list[ForeignRow], source: Source
 ) -> ForeignTable:
-    by_file = None if name else _name_of_file(source.name)
+    by_file = None if name else read_collective_of_file(source.name)
     evidence = Evidence(
         source.hints, name or by_file, "the file's name" if by_file else "the text", said_ranks=ranks, where=source.name
     )
@@ -190,11 +191,6 @@ def _table(
         ranks=found.ranks, nodes=source.hints.nodes or nodes,
         findings=tuple(findings),
     )  # fmt: skip
-
-
-def _name_of_file(name: str) -> str | None:
-    words = name.lower().replace("_perf", "").replace("-", ".").split(".")
-    return next((found for word in words if (found := read_collective(word))), None)
 
 
 def _cell(cells: Sequence[str], places: dict[str, int], name: str) -> str:
