@@ -181,11 +181,12 @@ def _load_record(directory: Path) -> RunRecord:
         record = msgspec.json.decode(text, type=RunRecord)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CommbenchError(f"{path} is not a run of commbench: {error}.") from error
-    _check_record(path, record)
+    check_record(path, record)
     return record
 
 
-def _check_record(path: Path, record: RunRecord) -> None:
+def check_record(path: Path, record: RunRecord) -> None:
+    """Raise CommbenchError if `record`, read from `path`, cannot be that of a run."""
     for group in record.groups:
         size, nodes = group.size, group.nodes
         least = nodes if nodes is not None else 1

@@ -5,17 +5,19 @@ JSON document, and `read`, of a `Source`. To add a format: a module, a line here
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal
 
-from commbench.errors import CommbenchError, unknown_name
+from commbench.errors import CommbenchError, UsageError, unknown_name
 from commbench.results.importers.assemble import ReadFile
 from commbench.results.importers.documents import read_document
 from commbench.results.importers.lines import MAX_FILE_NBYTES, decode
-from commbench.results.importers.records import ForeignTable, Source
+from commbench.results.importers.records import ForeignTable, Hints, LostLine, Source
 from commbench.results.schema import OriginFile
-from commbench.units import format_nbytes
+from commbench.units import MAX_NBYTES, format_nbytes
+
+_MAX_RANKS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +64,30 @@ def import_source(source: Source, format_name: str | None = None) -> ReadFile:
     if format_name is not None and format_name not in FORMATS:
         raise unknown_name("format", format_name, FORMATS)
     name = format_name or recognise(source)
-    tables: list[ForeignTable] = _module(FORMATS[name]).read(source)
+    tables = [_within_reach(table, source.hints) for table in _module(FORMATS[name]).read(source)]
     if not any(table.rows for table in tables):
         why = "; ".join(dict.fromkeys(lost.reason for table in tables for lost in table.lost)) or "no row was found"
         raise CommbenchError(f"{source.name} was read as {name}, and there is nothing in it to import: {why}.")
     digest = hashlib.sha256(source.data).hexdigest()
     return ReadFile(OriginFile(source.name, digest, len(source.data), name), tuple(tables))
+
+
+def _within_reach(table: ForeignTable, hints: Hints) -> ForeignTable:
+    """The table without what no machine has: more than 2^24 ranks, a size above 1 PiB. A damaged digit makes these.
+
+    Raises UsageError if the user gives more nodes than there are ranks.
+    """
+    if table.ranks is not None and table.ranks > _MAX_RANKS:
+        table = replace(table, ranks=None, world_size=None, nodes=None)
+    if table.ranks is not None and table.nodes is not None and table.nodes > table.ranks:
+        if hints.nodes is not None:
+            raise UsageError(f"--nodes {hints.nodes} is more than the {table.ranks} ranks of {table.collective}.")
+        table = replace(table, nodes=None)
+    kept = tuple(row for row in table.rows if max(row.nbytes or 0, row.count or 0) <= MAX_NBYTES)
+    if len(kept) == len(table.rows):
+        return table
+    lost = LostLine(0, f"{len(table.rows) - len(kept)} rows", "their sizes are beyond 1 PiB")
+    return replace(table, rows=kept, lost=(*table.lost, lost))
 
 
 def recognise(source: Source) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from commbench import __version__
-from commbench.plan.groups import format_ranks
 from commbench.results.importers.records import ForeignRow, ForeignTable
 from commbench.results.kinds import KINDS
 from commbench.results.schema import (
@@ -86,11 +85,15 @@ def _series(table: ForeignTable, row: ForeignRow) -> tuple[object, ...]:
     return table.tool, table.collective, table.ranks, row.dtype, row.redop, row.variant, row.in_place
 
 
+def _all_ranks(ranks: int | None) -> str:
+    return "" if ranks is None else "0" if ranks == 1 else f"0-{ranks - 1}"
+
+
 def _position(builder: _Builder, table: ForeignTable) -> int:
     """The place of the table's group in the run's list."""
     ranks = table.ranks
     group = GroupRecord(
-        layout="world", name="world", ranks=format_ranks(range(ranks)) if ranks else "", size=ranks, nodes=table.nodes,
+        layout="world", name="world", ranks=_all_ranks(ranks), size=ranks, nodes=table.nodes,
         link_class="net" if table.nodes and table.nodes > 1 else UNKNOWN,
     )  # fmt: skip
     if group not in builder.groups:

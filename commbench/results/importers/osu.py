@@ -88,7 +88,7 @@ def _take(block: _Block, line: Line) -> None:
         block.dtype = read_dtype(match[1])
     elif match := _PAIRS.search(text):
         block.pairs = int(match[1]) or 1
-    elif _HEADER.search(text):
+    elif _HEADER.search(text) and not block.cells:
         block.header = [name.strip() for name in re.split(r"\s{2,}|(?<=\))\s", text.lstrip("# ")) if name.strip()]
     elif "DATA VALIDATION ERROR" in text:
         block.failed = True
