@@ -56,7 +56,7 @@ def import_(
 
     \b
     commbench import all_reduce_perf.log
-    commbench import -o results/pairs logs/pair-*.log
+    commbench import -o pairs logs/pair-*.log
     srun all_gather_perf -b 8 -e 1G -f 2 | commbench import -
     commbench import --ranks 16 --nodes 2 osu_allgather.txt
     commbench import --as nccl-tests excerpt.md

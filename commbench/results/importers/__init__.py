@@ -12,7 +12,7 @@ from typing import Any, Literal
 from commbench.errors import CommbenchError, UsageError, unknown_name
 from commbench.results.importers.assemble import ReadFile
 from commbench.results.importers.documents import read_document
-from commbench.results.importers.lines import MAX_FILE_NBYTES, decode
+from commbench.results.importers.lines import MAX_FILE_NBYTES, MAX_LINES, decode
 from commbench.results.importers.records import ForeignTable, Hints, LostLine, Source
 from commbench.results.schema import OriginFile
 from commbench.units import MAX_NBYTES, format_nbytes
@@ -59,6 +59,8 @@ def import_source(source: Source, format_name: str | None = None) -> ReadFile:
     if len(source.data) > MAX_FILE_NBYTES:
         limit = format_nbytes(MAX_FILE_NBYTES)
         raise CommbenchError(f"{source.name} is larger than {limit}: cut the log to the part with the tables.")
+    if source.data.count(b"\n") + source.data.count(b"\r") > MAX_LINES and not source.data.startswith(b"PAR1"):
+        raise CommbenchError(f"{source.name} has more than {MAX_LINES} lines: cut the log to the part with the tables.")
     if not source.data.strip():
         raise CommbenchError(f"{source.name} is empty: there is nothing to import.")
     if format_name is not None and format_name not in FORMATS:

@@ -74,7 +74,7 @@ def measured_factor(rows: Sequence[ForeignRow]) -> Interval | None:
     """The interval of busbw/algbw that most rows agree on; None where no row has both with two digits or more."""
     intervals = []
     for row in rows:
-        if row.algbw is None or row.busbw is None or row.algbw.value < 10 * row.algbw.half_unit:
+        if row.algbw is None or row.busbw is None or row.algbw.value <= 10 * row.algbw.half_unit:
             continue
         slack = 1 + _SLACK / 2
         low = (row.busbw.value - slack * row.busbw.half_unit) / (row.algbw.value + slack * row.algbw.half_unit)

@@ -77,7 +77,8 @@ def _take(block: _Block, line: Line) -> None:
 
 
 def _cell(block: _Block, cells: list[str], name: str) -> str:
-    return cells[block.header.index(name)] if name in block.header else ""
+    place = block.header.index(name) if name in block.header else len(cells)
+    return cells[place] if place < len(cells) else ""
 
 
 def _size(block: _Block, cells: list[str]) -> int | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 MAX_FILE_NBYTES = 64 << 20  # a sweep of a thousand sizes is 200 KB; debug logs are larger
+MAX_LINES = 1_000_000
 MAX_LINE = 4096  # nccl-tests caps its own lines at 2048 a process
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;:?]{0,32}[ -/]?[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)?|[@-Z\\-_])")
@@ -17,17 +18,14 @@ _TAG = re.compile(
 )
 _STDERR_TAG = re.compile(r"\[[^\]\n]{1,80}\]<stderr>")
 _RANK_TAG = re.compile(r"\[\d{1,6}\] ")
-_PREFIXES = (
-    re.compile(r"\s{0,8}\d{1,6}:(?=\s|#|$) ?"),  # srun --label
-    re.compile(
-        r"\s{0,8}\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?(?: stdout F)?[:,]? ?"
-    ),
-    re.compile(r"\s{0,8}\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]? "),
-    re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,64} [\w./-]{1,64}(?:\[\d{1,8}\])?: "),  # syslog
-    re.compile(
-        r"\s{0,8}(?:\[(?:pod/)?[A-Za-z][\w./-]{0,128}\]:?|[A-Za-z][\w.-]{0,63}:) \|? ?(?=#|\s{0,20}\d)"
-    ),  # pods, pdsh
-    re.compile(r"> ?"),  # a quotation in markdown
+_PREFIX = re.compile(
+    r"\s{0,8}(?:"
+    r"\d{1,6}:(?=\s|#|$) ?"  # srun --label
+    r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?(?: stdout F)?[:,]? ?"
+    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]? "
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,64} [\w./-]{1,64}(?:\[\d{1,8}\])?: "  # syslog
+    r"|(?:\[(?:pod/)?[A-Za-z][\w./-]{0,128}\]:?|[A-Za-z][\w.-]{0,63}:) \|? ?(?=#|\s{0,20}\d)"  # pods, pdsh
+    r"|> ?)"  # a quotation in markdown
 )
 _NCCL_LOG = re.compile(r"(?:[A-Za-z][\w.-]{0,63}:\d{1,10}:\d{1,10} )?\[-?\d{1,5}\] (?:\S{1,64}, ?\d{1,5} )?$")
 _FENCE = re.compile(r"\s{0,12}(?:```|~~~)")
@@ -56,8 +54,10 @@ def split_lines(text: str) -> list[str]:
 
 
 def clean_lines(text: str) -> Iterator[Line]:
-    """Every line without colours, tags, prefixes, markdown and log messages. Lines of standard error are left out."""
+    """Lines without colours, tags, prefixes, markdown and log messages; blank ones and standard error are left out."""
     for number, raw in enumerate(split_lines(text), start=1):
+        if not raw or raw.isspace():
+            continue
         line = _ANSI.sub("", raw) if "\x1b" in raw else raw
         if "<stderr>" in line and _STDERR_TAG.search(line):
             continue
@@ -86,18 +86,17 @@ def _strip_prefixes(line: str) -> str:
         if _RANK_TAG.match(line.lstrip()):  # MPICH's and srun's rank in brackets, also in the middle of a torn line
             line = _RANK_TAG.sub(" ", line)
     for _ in range(3):  # a timestamp before a label before a quotation
-        for prefix in _PREFIXES:
-            match = prefix.match(line)
-            if match and match.end():
-                line = line[match.end() :]
-                break
-        else:
+        match = _PREFIX.match(line)
+        if match is None:
             break
+        line = line[match.end() :]
     return line
 
 
 def _without_log_message(line: str) -> tuple[str, bool]:
     """What stands before a message of NCCL's log: the row that it broke into, or nothing."""
+    if "CCL " not in line:
+        return line, False
     at = min((place for level in _LEVELS if (place := line.find(level)) >= 0), default=-1)
     if at < 0:
         return line, False

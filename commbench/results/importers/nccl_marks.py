@@ -35,6 +35,12 @@ _FAILURE = re.compile(
 )
 
 
+_TELLING = re.compile(
+    r"[Vv]ersion|Collective test|Reducing|Out of|Avg bus|world_size|_perf|\s-[be] ?\d|failure|Test |fault|exited on|"
+    r"signal|error|CANCELLED|Killed|Abort"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Device:
     """A line of the device list."""
@@ -126,6 +132,8 @@ def repeats(text: str, marks: Marks) -> bool:
 
 def read_mark(text: str, number: int, marks: Marks) -> None:
     """Add what a line says to `marks`; the size, device and heading lines are the caller's."""
+    if not _TELLING.search(text):  # most lines of a debug log say nothing: one search for them, not ten
+        return
     if match := _VERSION.search(text):
         marks.tests_version = match[1]
         library = _LIBRARY.search(text)

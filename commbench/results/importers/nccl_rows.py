@@ -66,7 +66,9 @@ class Pieces:
 
 def read_header(cells: Sequence[str]) -> Layout | None:
     """The layout that a header line names; None if the line is none."""
-    words = [word for cell in cells for word in cell.lower().lstrip("#").split() if word] if cells else []
+    if len(cells) < 3:
+        return None
+    words = [word for cell in cells for word in cell.lower().lstrip("#").split() if word]
     names = [_NAMES.get(word, word) for word in words]
     if "size" not in names or "time" not in names or "algbw" not in names:
         return None
