@@ -61,7 +61,6 @@ def read(source: Source) -> list[ForeignTable]:
             outcome=outcome,
             findings=(*found.findings, *_findings(top, found, outcome, source.name)),
             versions=_versions(top),
-            measured=text_of(top.get("start_time"), ""),
         )
     ]
 

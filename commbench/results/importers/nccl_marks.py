@@ -15,7 +15,6 @@ _NCCL = re.compile(r"\b(NCCL|RCCL) version\s{0,3}:?\s{0,3}(\d\S{0,40})")
 _STARTING = re.compile(r"Collective test starting: (\w{1,60})")
 _CONCLUDED = re.compile(r"Collective test concluded")
 _CONFIG = re.compile(r"\bminBytes (\d{1,18}) maxBytes (\d{1,18}) step: (\d{1,18})\((factor|bytes)\)")
-_ITERATIONS = re.compile(r"\bwarmup iters: (\d{1,9}) iters: (\d{1,9})")
 _VALIDATION = re.compile(r"\bvalidation: (\d{1,6})")
 _DEVICE = re.compile(
     r"Rank\s{1,8}(\d{1,7})\s{1,8}(?:Group\s{1,8}(\d{1,7})\s{1,8})?Pid\s{1,12}(\d{1,10}) on\s{1,80}(\S{1,255}) "
@@ -62,8 +61,6 @@ class Config:
     high: int
     step: int
     is_factor: bool
-    warmup: int | None
-    iterations: int | None
     validated: bool
 
     def after(self, nbytes: int) -> int | None:
@@ -97,10 +94,9 @@ def read_config(text: str) -> Config | None:
     match = _CONFIG.search(text)
     if match is None:
         return None
-    iterations, validation = _ITERATIONS.search(text), _VALIDATION.search(text)
+    validation = _VALIDATION.search(text)
     return Config(
         int(match[1]), int(match[2]), int(match[3]), match[4] == "factor",
-        int(iterations[1]) if iterations else None, int(iterations[2]) if iterations else None,
         validation is None or validation[1] != "0",
     )  # fmt: skip
 

@@ -181,7 +181,8 @@ def _findings(block: Block, found: Identity, outcome: Outcome, where: str) -> li
                     where, "each process ran a test of its own: build nccl-tests with MPI=1")
         )  # fmt: skip
     findings += _average_finding(block, subject, where)
-    if block.rows and all(row.wrong is None for row in block.rows) and not (marks.bounds and block.layout.has_header):
+    counted = block.layout.counts_wrong or marks.bounds is None  # up to 2.12 the footer alone says that data was right
+    if block.rows and counted and all(row.wrong is None for row in block.rows):
         findings.append(notes.not_checked(subject, where))
     elif marks.config and not marks.config.validated:
         findings.append(notes.not_checked(subject, where, "validation was off (-c 0)"))
@@ -189,6 +190,11 @@ def _findings(block: Block, found: Identity, outcome: Outcome, where: str) -> li
         findings.append(
             Finding("several-groups", subject, "warn", "NCCL_TESTS_SPLIT cut the ranks into groups", "", where,
                     "the time is the mean over all groups: a slow one is not seen")
+        )  # fmt: skip
+    if block.layout.cpu_time:
+        findings.append(
+            Finding("cpu-time", subject, "warn", "-C: the times are those of enqueueing", "", where,
+                    "measure again without -C")
         )  # fmt: skip
     if marks.limited:
         findings.append(

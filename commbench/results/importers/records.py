@@ -112,4 +112,3 @@ class ForeignTable:
     findings: tuple[Finding, ...] = ()
     lost: tuple[LostLine, ...] = ()
     versions: tuple[tuple[str, str], ...] = ()
-    measured: str = ""

@@ -5,6 +5,7 @@ are a time, S over that time, and a constant times that.
 """
 
 import csv
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -42,6 +43,7 @@ _NAMES = {
     "error": "error",
     "nodes": "nodes",
 }
+_NODES = re.compile(r"\b(\d{1,5})_nodes?\b")
 _TELLING = ("busbw", "bus_bw", "algbw")
 _MAX_GUESSED = 40  # columns of a table without a header
 
@@ -162,7 +164,7 @@ def _tables(
             continue
         name = read_collective(_cell(cells, found.shared, "collective"))
         # rccl-tests counts the groups of a split as nodes, and calls the ranks of one group ranks per node
-        nodes = None if is_rccl else read_whole(_cell(cells, found.shared, "nodes"))
+        nodes = None if is_rccl else read_whole(_cell(cells, found.shared, "nodes")) or _nodes_in(cells)
         ranks = read_whole(_cell(cells, found.shared, "group_ranks" if is_rccl else "ranks"))
         ranks = ranks or read_whole(_cell(cells, found.shared, "ranks"))
         tables.setdefault((name, ranks, nodes), []).extend(rows)
@@ -173,6 +175,11 @@ def _tables(
     elif lost:
         made = [ForeignTable(tool, UNKNOWN, "throughput", TIME_MEANS, (), lost=tuple(lost[:1000]))]
     return made
+
+
+def _nodes_in(cells: Sequence[str]) -> int | None:
+    """The nodes that a path among the cells names, such as `jobs/2_nodes/out.txt`."""
+    return next((int(match[1]) for cell in cells if (match := _NODES.search(cell[:300]))), None) or None
 
 
 def _table(

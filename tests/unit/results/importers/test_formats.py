@@ -372,3 +372,8 @@ def test_parquet_without_the_columns():
         read(file.getvalue())
     with pytest.raises(CommbenchError, match="does not read as Parquet"):
         read(file.getvalue()[:-20])
+
+
+def test_csv_names_the_nodes_in_a_path():
+    lines = [",".join([f"jobs/2_nodes/{size}.txt", str(size), *halves(size, 1.875)]) for size in SIZES]
+    assert read_one("\n".join(lines)).nodes == 2

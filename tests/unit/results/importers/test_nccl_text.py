@@ -422,6 +422,7 @@ def test_validation_that_was_off_is_not_right_data():
     rows = [row("all_reduce", 16, nbytes, wrong="N/A") for nbytes in SIZES]
     table = read_one(nccl(rows=rows, validation=0))
     assert {row.wrong for row in table.rows} == {None}
+    assert "not-checked" in rules(read_one(nccl(rows=rows)))  # also where only the cells say it
     assert [finding.verdict for finding in table.findings if finding.rule == "not-checked"] == ["skip"]
 
 
@@ -431,3 +432,12 @@ def test_no_table_is_one_clear_error(text):
         read(text)
     assert "\n" not in str(error.value)
     assert str(error.value).endswith(".")
+
+
+def test_times_of_enqueueing_are_said_to_be_that():
+    assert "cpu-time" in rules(read_one(nccl(header=HEADER.replace("    time", " cputime"))))
+
+
+def test_utf_16_of_a_windows_shell_is_read():
+    table = read_one(nccl().encode("utf-16"))
+    assert known(table) == ("all_reduce", 16, 2, "complete")
