@@ -1,6 +1,7 @@
 """`commbench import` with real processes: what goes where, and how it ends."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -36,8 +37,6 @@ def test_a_log_becomes_a_run_that_report_shows(commands: Commands, call: Call, t
 
 
 def test_standard_input(tmp_path: Path) -> None:
-    import subprocess
-
     done = subprocess.run(
         [*IMPORT, "-q", "-o", str(tmp_path / "run"), "-"], input=nccl().encode(), capture_output=True, check=True
     )

@@ -50,12 +50,12 @@ def _take(block: _Block, line: int, text: str) -> None:
     elif block.header and text.strip() and read_whole(text.split()[0]) is not None:
         cells = text.split()
         if len(cells) == len(block.header):
-            block.rows.append(_row(block, line, dict(zip(block.header, cells, strict=True))))
+            block.rows.append(_row(line, dict(zip(block.header, cells, strict=True))))
         else:
             block.lost.append(LostLine(line, shown(text), "the row is cut off"))
 
 
-def _row(block: _Block, line: int, cells: dict[str, str]) -> ForeignRow:
+def _row(line: int, cells: dict[str, str]) -> ForeignRow:
     """Old versions print no size: elements are float32 there."""
     elements = read_whole(cells.get("elements", ""))
     size = next((read_whole(text) for name, text in cells.items() if name.startswith("size")), None)

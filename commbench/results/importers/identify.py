@@ -56,7 +56,7 @@ def identify(rows: Sequence[ForeignRow], evidence: Evidence) -> Identity:
     listed_all = ranks is not None and sorted(listed) == list(range(ranks))
     if listed and ranks is not None and not listed_all and not alone:
         findings.append(_list_finding(evidence, ranks))
-    scale, more = _scale(rows, sound, ranks)
+    scale, more = _scale(sound, ranks)
     findings += [replace(finding, where=evidence.where) for finding in more]
     flagged = checks.flag_contradictions(rows, scale)
     findings += _factor_findings(collective, ranks, factor, scale, evidence)
@@ -198,9 +198,7 @@ def _list_finding(evidence: Evidence, ranks: int) -> Finding:
     )  # fmt: skip
 
 
-def _scale(
-    rows: Sequence[ForeignRow], sound: Sequence[ForeignRow], ranks: int | None
-) -> tuple[float, tuple[Finding, ...]]:
+def _scale(sound: Sequence[ForeignRow], ranks: int | None) -> tuple[float, tuple[Finding, ...]]:
     """The factor on S/t that the table's algbw follows, and the finding that says so."""
     old = {"(N-1)/N": (ranks - 1) / ranks} if ranks is not None and ranks > 1 else {}
     name = checks.convention(sound, old)

@@ -42,8 +42,8 @@ def close_block(block: Block, source: Source) -> ForeignTable | None:
     marks, where = block.marks, f"{source.name}:{block.began}"
     named, named_by = _name(marks, source)
     found = identify(block.rows, _evidence(block, source, named, named_by, where))
-    outcome = _outcome(block, found)
-    rows = [*_labelled(found.rows, block.label), *_unmeasured(block, found, outcome)]
+    outcome = _outcome(block)
+    rows = [*_labelled(found.rows, block.label), *_unmeasured(block, outcome)]
     hosts = _hosts(marks.devices) if found.listed_all or _all_alone(marks, found) else ()
     findings = [*found.findings, *_findings(block, found, outcome, where)]
     if not block.rows and not marks.devices and not marks.config and not block.label and outcome == "incomplete":
@@ -111,7 +111,7 @@ def _hosts(devices: Sequence[Device]) -> tuple[Host, ...]:
     )  # fmt: skip
 
 
-def _outcome(block: Block, found: Identity) -> Outcome:
+def _outcome(block: Block) -> Outcome:
     marks = block.marks
     if (marks.bounds and marks.bounds[1] == "FAILED") or marks.average_failed:
         return "failed"
@@ -132,7 +132,7 @@ def _without_size(label: str, nbytes: int | None, variant: str) -> str:
     return shown(" ".join([*words, variant]).strip())
 
 
-def _unmeasured(block: Block, found: Identity, outcome: Outcome) -> list[ForeignRow]:
+def _unmeasured(block: Block, outcome: Outcome) -> list[ForeignRow]:
     """The case at which a test ended that has no footer, where its configuration says which that was."""
     marks = block.marks
     config = marks.config

@@ -48,6 +48,7 @@ class _Cutter:
     layout: Layout = field(default_factory=Layout)
     pending: Pieces | None = None
     label: str = ""
+    ahead: Marks = field(default_factory=Marks)  # of lines below a footer: they belong to what comes next
 
     def blocks(self, lines: Iterator[Line]) -> Iterator[Block]:
         for line in lines:
@@ -79,11 +80,14 @@ class _Cutter:
 
     def _next_block(self) -> Block:
         self._drop_pending()
-        done, marks = self.block, self.block.marks
-        self.block = Block(marks=Marks(library=marks.library, is_rccl=marks.is_rccl))
+        done, marks, ahead = self.block, self.block.marks, self.ahead
+        ahead.library, ahead.is_rccl = ahead.library or marks.library, ahead.is_rccl or marks.is_rccl
+        self.block, self.ahead = Block(marks=ahead), Marks()
         if done.layout.has_header and not self.label:
             self.layout = Layout()
-        if not done.started and marks.named_by == "the command":  # one command line above several tables
+        if (
+            not done.started and not ahead.named and marks.named_by == "the command"
+        ):  # one command line above several tables
             self.block.marks.named, self.block.marks.named_by = marks.named, marks.named_by
         self.label = ""
         return done
@@ -147,7 +151,7 @@ class _Cutter:
             self.label = block.label = label
             block.began = block.began or line.number
             return
-        nccl_marks.read_mark(text, line.number, marks)
+        nccl_marks.read_mark(text, line.number, self.ahead if self._is_over() else marks)
         if nccl_marks.starts_test(text):
             block.started = True
         if "minBytes" in text and (config := nccl_marks.read_config(text)):

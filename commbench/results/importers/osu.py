@@ -118,7 +118,7 @@ def _table(block: _Block, source: Source) -> ForeignTable:
             reason = f"OSU's size of {block.title} is one rank's block, and the ranks are not known: give --ranks N"
             lost.append(LostLine(line, shown(" ".join(cells)), reason))
         else:
-            rows.append(replace(row, variant=" ".join(word for word in (one_sided,) if word)))
+            rows.append(replace(row, variant=one_sided))
     if test is None:
         findings.append(notes.no_counterpart(block.title, where))
     elif test.collective == POINT_TO_POINT:

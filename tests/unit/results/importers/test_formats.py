@@ -1,7 +1,10 @@
 """Every other format: what its file says, in our words and units, and what it does not say."""
 
 import json
+from io import BytesIO
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from commbench.errors import CommbenchError, UsageError
@@ -361,11 +364,6 @@ def test_aiconfigurator_counts_elements_and_milliseconds(data):
 
 
 def test_parquet_without_the_columns():
-    from io import BytesIO
-
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     file = BytesIO()
     pq.write_table(pa.table({"x": [1]}), file)
     with pytest.raises(CommbenchError, match="without the columns op_name"):

@@ -441,3 +441,11 @@ def test_times_of_enqueueing_are_said_to_be_that():
 def test_utf_16_of_a_windows_shell_is_read():
     table = read_one(nccl().encode("utf-16"))
     assert known(table) == ("all_reduce", 16, 2, "complete")
+
+
+def test_a_command_below_a_footer_names_the_next_table():
+    first = nccl("all_gather", 8, named=False)
+    second = "$ mpirun -np 8 ./build/all_reduce_perf -b 1K -e 1G\n" + nccl("all_reduce", 8, named=False)
+    tables = read("$ ./all_gather_perf\n" + first + second)
+    assert [table.collective for table in tables] == ["all_gather", "all_reduce"]
+    assert "collective-contradicts" not in rules(tables[0]) | rules(tables[1])
