@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
@@ -21,6 +22,7 @@ class SaidError(CommbenchError):
 COMMANDS = {
     "sweep": "measure collectives over sizes and groups",
     "report": "print the table of stored runs again, and remake their plots",
+    "import": "read results of other tools into a run",
 }
 
 
@@ -33,7 +35,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"commbench.cli.{cmd_name}"), cmd_name)
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command: click.Command = getattr(import_module(f"commbench.cli.{name}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -50,6 +53,7 @@ def cli() -> None:
     commbench sweep                                   the four main collectives on this machine
     torchrun --nproc-per-node 8 -m commbench sweep    the same, as the launcher's ranks
     commbench report results/RUN                      its table and plots again
+    commbench import all_reduce_perf.log              another tool's results, as a run
 
     Exit codes: 0 fine; 1 wrong data; 2 usage; 3 could not measure or read; 124 a hang was ended; 130 Ctrl-C.
     """

@@ -86,5 +86,6 @@ def _group_record(engine: Engine, layout: str, group: Group, link_rates: Mapping
 
 
 def _case_record(case: Case, positions: Mapping[tuple[str, Group], int]) -> CaseRecord:
-    kept = {field.name: getattr(case, field.name) for field in fields(CaseRecord) if field.name != "groups"}
+    foreign = ("groups", "variant")  # positions instead of groups; a variant is an imported case's
+    kept = {field.name: getattr(case, field.name) for field in fields(CaseRecord) if field.name not in foreign}
     return CaseRecord(**kept, groups=tuple(positions[case.layout, group] for group in case.groups))

@@ -28,11 +28,14 @@ class Question:
 
 
 def measured_questions(run: Run) -> Iterator[tuple[Question, dict[int, list[SummaryRow]]]]:
-    """The rows with a time by question and, from the smallest, by the size asked for (true sizes differ by group)."""
-    requested = {case.index: case.requested_nbytes for case in run.record.cases}
+    """The rows with a time by question and, from the smallest, by the size asked for (true sizes differ by group).
+
+    Of an imported run those whose size and ranks are known.
+    """
+    requested = {case.index: case.requested_nbytes for case in run.record.cases if case.requested_nbytes is not None}
     found: dict[Question, dict[int, list[SummaryRow]]] = {}
     for row in run.rows:
-        if row.seconds_median and row.case in requested:
+        if row.seconds_median and row.ranks is not None and row.case in requested:
             question = Question(row.layout, row.concurrency, row.collective, row.dtype, row.redop, row.in_place)
             found.setdefault(question, {}).setdefault(requested[row.case], []).append(row)
     for question, by_size in found.items():

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from commbench.plan.collectives import COLLECTIVES
 from commbench.report.table import Line, table_lines
+from commbench.results.kinds import KINDS
 from commbench.results.schema import SummaryRow
 from commbench.results.store import Run
 from commbench.units import format_nbytes, format_seconds
@@ -80,7 +80,7 @@ def _figure(run: Run, view: tuple[str, ...], lines: Sequence[Line], title: str, 
         axes.text(0, 1.02, _subtitle(run, view, lines), **style)
         axes.grid(True, which="major", color="#DDDDDD", linewidth=0.7)
         axes.set_axisbelow(True)
-        _size_axis(axes, sorted({line.row.size_bytes for line in lines}))
+        _size_axis(axes, sorted({line.row.size_bytes or 0 for line in lines}))
         axes.legend(loc="upper left")
         png = BytesIO()
         figure.savefig(png, format="png")
@@ -90,33 +90,42 @@ def _figure(run: Run, view: tuple[str, ...], lines: Sequence[Line], title: str, 
 def _series(lines: Sequence[Line]) -> list[tuple[str, list[SummaryRow]]]:
     """One line of the picture for each collective, and for each type and operator where there are several."""
     rows = [line.row for line in lines]
-    redops = {row.redop for row in rows if COLLECTIVES[row.collective].reduces}
+    redops = {row.redop for row in rows if KINDS[row.collective].reduces}
     several = len(redops) > 1 or len({row.dtype for row in rows}) > 1
     several_sizes = len({row.ranks for row in rows}) > 1
+    both_places = {row.collective for row in rows if row.in_place} & {r.collective for r in rows if not r.in_place}
 
-    series: dict[tuple[str, str, str, int], list[SummaryRow]] = {}
+    series: dict[tuple[str, str, str, int | None, str, bool], list[SummaryRow]] = {}
     for row in rows:
-        series.setdefault((row.collective, row.dtype, row.redop, row.ranks), []).append(row)
+        key = (row.collective, row.dtype, row.redop, row.ranks, row.variant, row.in_place)
+        series.setdefault(key, []).append(row)
     found = []
-    for (name, dtype, redop, ranks), group in series.items():
-        factor = COLLECTIVES[name].bus_factor(ranks)
-        factor_text = f"factor {COLLECTIVES[name].factor_text} = {factor:.3g}" if factor is not None else "one rank"
+    for (name, dtype, redop, ranks, variant, in_place), group in series.items():
         kind = f" {dtype}{'' if redop == 'none' else ' ' + redop}" if several else ""
-        size = f" on {ranks} ranks" if several_sizes else ""
-        found.append((f"{name}{kind}{size}  ({factor_text})", _slowest_by_size(group)))
+        size = f" on {'?' if ranks is None else ranks} ranks" if several_sizes else ""
+        place = (" in place" if in_place else " out of place") if name in both_places else ""
+        label = f"{name}{kind}{size}{place}{' ' + variant if variant else ''}"
+        found.append((f"{label}  ({_factor_text(name, ranks)})", _slowest_by_size(group)))
     return found
+
+
+def _factor_text(name: str, ranks: int | None) -> str:
+    factor = KINDS[name].bus_factor(ranks)
+    if factor is not None:
+        return f"factor {KINDS[name].factor_text} = {factor:.3g}"
+    return "one rank" if ranks == 1 else "factor unknown"
 
 
 def _slowest_by_size(rows: Sequence[SummaryRow]) -> list[SummaryRow]:
     """One row a size: rounds of pairs, and groups that are timed alone, are cases of their own."""
-    slowest = {row.size_bytes: row for row in sorted(rows, key=lambda row: row.seconds_median or 0.0)}
+    slowest = {row.size_bytes or 0: row for row in sorted(rows, key=lambda row: row.seconds_median or 0.0)}
     return [slowest[size] for size in sorted(slowest)]
 
 
 def _draw_busbw(axes: "Axes", rows: Sequence[SummaryRow], label: str, colour: str, marker: str) -> None:
     timed = [row for row in rows if row.busbw_gbps is not None]
     axes.plot(
-        [row.size_bytes for row in timed],
+        [row.size_bytes or 0 for row in timed],
         [row.busbw_gbps or 0.0 for row in timed],
         label=label,
         color=colour,
@@ -129,14 +138,14 @@ def _draw_busbw(axes: "Axes", rows: Sequence[SummaryRow], label: str, colour: st
 def _draw_time(axes: "Axes", rows: Sequence[SummaryRow], label: str, colour: str, marker: str) -> None:
     from matplotlib.ticker import LogLocator
 
-    sizes = [row.size_bytes for row in rows]
+    sizes = [row.size_bytes or 0 for row in rows]
     axes.plot(sizes, [row.seconds_median or 0.0 for row in rows], label=label, color=colour, marker=marker)
     bounded = [row for row in rows if row.seconds_ci_low is not None and row.seconds_ci_high is not None]
     low, high = (
         [row.seconds_ci_low or 0.0 for row in bounded],
         [row.seconds_ci_high or 0.0 for row in bounded],
     )
-    axes.fill_between([row.size_bytes for row in bounded], low, high, color=colour, alpha=0.22, linewidth=0)
+    axes.fill_between([row.size_bytes or 0 for row in bounded], low, high, color=colour, alpha=0.22, linewidth=0)
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(lambda seconds, _: format_seconds(seconds).replace(".00", "").replace(".0 ", " "))
@@ -162,7 +171,7 @@ def _subtitle(run: Run, view: tuple[str, ...], lines: Sequence[Line]) -> str:
         counted[row.collective, row.dtype, row.redop, row.ranks, row.size_bytes] += line.groups
     groups = max(counted.values())
     where = (
-        f"{run.record.world_size} ranks"
+        f"{'?' if run.record.world_size is None else run.record.world_size} ranks"
         if layout == "world"
         else f"layout {layout}, {groups} groups {concurrency}, the slowest"
     )

@@ -42,7 +42,7 @@ def _three_digits(value: float) -> str:
 
 def _tell_time(rungs: Sequence[SummaryRow]) -> str:
     told = [f"{format_seconds(row.seconds_median or 0.0)} ({row.group})" for row in rungs]
-    steps = [COLLECTIVES[row.collective].steps(row.ranks) for row in rungs]
+    steps = [COLLECTIVES[row.collective].steps(row.ranks or 1) for row in rungs]
     speeds = [count / (row.seconds_median or 1.0) for count, row in zip(steps, rungs, strict=True)]
     return f"time {', '.join(told)}, {_bend(rungs, speeds)}"
 

@@ -61,8 +61,8 @@ def slow_group_lines(run: Run) -> list[str]:
     return [*lines, _LEGEND] if lines else []
 
 
-def _by_likeness(rows: Sequence[SummaryRow]) -> dict[tuple[str, int], list[SummaryRow]]:
-    found: dict[tuple[str, int], list[SummaryRow]] = {}
+def _by_likeness(rows: Sequence[SummaryRow]) -> dict[tuple[str, int | None], list[SummaryRow]]:
+    found: dict[tuple[str, int | None], list[SummaryRow]] = {}
     for row in rows:
         found.setdefault((row.link_class, row.ranks), []).append(row)
     return found

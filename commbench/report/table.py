@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from io import StringIO
 from itertools import groupby
 
-from commbench.plan.collectives import COLLECTIVES
 from commbench.report.scaling import scaling_lines
 from commbench.report.slow_groups import slow_group_lines, slower_than_median
-from commbench.results.schema import SummaryRow
+from commbench.results.kinds import KINDS
+from commbench.results.schema import UNKNOWN, SummaryRow
 from commbench.results.store import Run
 from commbench.units import format_nbytes
 
+_OUR_TIME = "median over batches, each the slowest rank's"
 _WIDE = 1 << 20  # a table is never cut: people pipe it, and the name of a group of 1000 ranks is long
 
 
@@ -83,19 +84,17 @@ def format_markdown(run: Run) -> str:
 
 
 def _below(run: Run) -> list[str]:
-    return [*legend(run.rows), *scaling_lines(run), *slow_group_lines(run)]
+    return [*_legend(run), *scaling_lines(run), *slow_group_lines(run)]
 
 
-def legend(rows: Sequence[SummaryRow]) -> list[str]:
+def legend(rows: Sequence[SummaryRow], time_means: str = _OUR_TIME) -> list[str]:
     """What the table's columns mean for its collectives, and how many cases are not plain `ok`."""
     by_factor: dict[str, list[str]] = {}
     for name in dict.fromkeys(row.collective for row in rows):
-        if COLLECTIVES[name].factor_text != "0":
-            by_factor.setdefault(COLLECTIVES[name].factor_text, []).append(name)
+        if KINDS[name].factor_text != "0":
+            by_factor.setdefault(KINDS[name].factor_text, []).append(name)
     factors = "; ".join(f"{text} for {', '.join(names)}" for text, names in by_factor.items())
-    lines = [
-        "time: median over batches, each the slowest rank's; ±: half of its 95 % interval. GB/s: 1e9 bytes per second.",
-    ]
+    lines = [f"time: {time_means}; ±: half of its 95 % interval. GB/s: 1e9 bytes per second."]
     if factors:
         lines.append(f"busbw = algbw × factor: {factors}.")
     if any(row.efficiency is not None for row in rows):
@@ -104,6 +103,10 @@ def legend(rows: Sequence[SummaryRow]) -> list[str]:
         lines.append("contention: time together / time alone, of the same group.")
     lines += _counts(rows)
     return lines
+
+
+def _legend(run: Run) -> list[str]:
+    return legend(run.rows, run.record.origin.time_means if run.record.origin else _OUR_TIME)
 
 
 def _counts(rows: Sequence[SummaryRow]) -> list[str]:
@@ -135,12 +138,15 @@ def _title(run: Run) -> str:
     software = f"torch {record.versions['torch']}, " if record.engine == "torch" and "torch" in record.versions else ""
     mode = run.rows[0].mode if run.rows else "throughput"
     tool = f"commbench {record.versions.get('commbench', '?')}"
-    return f"{tool}: {record.world_size} ranks on {hosts}, {software}{record.backend}, {mode}"
+    if record.origin:
+        tool += f" import of {record.origin.tool} {record.origin.version}".removesuffix(f" {UNKNOWN}")
+    ranks = "? ranks" if record.world_size is None else f"{record.world_size} ranks"
+    return f"{tool}: {ranks} on {hosts}, {software}{record.backend}, {mode}"
 
 
 def _section(line: Line) -> tuple[object, ...]:
     row = line.row
-    return row.collective, row.dtype, row.redop, row.layout, row.concurrency
+    return row.collective, row.dtype, row.redop, row.layout, row.concurrency, row.variant, row.ranks, row.in_place
 
 
 def _shown_columns(lines: Sequence[Line]) -> list[Column]:
@@ -193,11 +199,13 @@ COLUMNS = (
     Column("\ncollective", lambda line: line.row.collective, right=False),
     Column("\nsize", lambda line: format_nbytes(line.row.size_bytes) if line.row.size_bytes else ""),
     Column("count\n(elements)", lambda line: str(line.row.count or "")),
-    Column("\ntype", lambda line: line.row.dtype if line.row.count else ""),
+    Column("\ntype", lambda line: line.row.dtype if line.row.size_bytes else ""),
     Column("\nredop", lambda line: line.row.redop),
     Column("in\nplace", lambda line: "yes" if line.row.in_place else "no"),
     Column("\nlayout", lambda line: line.row.layout, False, _several_layouts),
-    Column("\nranks", lambda line: str(line.row.ranks), True, _several_layouts),
+    Column("\nvariant", lambda line: line.row.variant, False, lambda lines: any(line.row.variant for line in lines)),
+    Column("\nranks", lambda line: "?" if line.row.ranks is None else str(line.row.ranks), True,
+           lambda lines: _several_layouts(lines) or len({line.row.ranks for line in lines}) > 1),
     Column("\ngroups", lambda line: str(line.groups), True, _several_layouts),
     Column("\nconcurrency", lambda line: line.row.concurrency, False, _several_layouts),
     Column("slowest\ngroup", lambda line: line.row.group, False, _several_layouts),

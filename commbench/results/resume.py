@@ -72,7 +72,7 @@ _COMPARED: tuple[tuple[str, Callable[[RunRecord], str]], ...] = (
     ("link classes", _words(lambda record: (group.link_class for group in record.groups))),
     ("link rates", _words(lambda record: (group.bytes_per_second for group in record.groups))),
     ("collectives", _words(lambda record: (case.collective for case in record.cases))),
-    ("sizes", _words(lambda record: (format_nbytes(case.requested_nbytes) for case in record.cases))),
+    ("sizes", _words(lambda record: (format_nbytes(case.requested_nbytes or 0) for case in record.cases))),
     ("dtypes", _words(lambda record: (case.dtype for case in record.cases))),
     ("redops", _words(lambda record: (case.redop for case in record.cases))),
     ("concurrency", _words(lambda record: (case.concurrency for case in record.cases))),

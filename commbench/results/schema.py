@@ -2,6 +2,10 @@
 
 Schema history (`schema_version` in run.json):
   1  commbench 0.1.0: the first.
+  2  imported runs. What another tool's file does not say is None, an empty cell, or the word `unknown`; a collective
+     may be a kind of `results/kinds.py`. New: `origin`, `findings`, `Host.devices`, the column `variant`, the statuses
+     `failed`, `incomplete`, `suspect`, the outcome `incomplete`. Of our own runs: `Host.interface`, `resumed_utc`, the
+     column `contention`. Version 1 lacks these and reads with their defaults.
 """
 
 from dataclasses import MISSING, dataclass, fields
@@ -9,24 +13,33 @@ from typing import Literal
 
 from commbench.plan.plan import Concurrency, Mode
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+UNKNOWN = "unknown"  # what a foreign file does not say, where a word is kept
 
-Status = Literal["ok", "noisy", "partial", "wrong", "unsupported", "skipped", "missing"]
+MeasuredStatus = Literal["ok", "noisy", "partial", "wrong", "unsupported", "skipped", "missing"]
+# Of imported rows: the tool failed, the text is torn, the row contradicts itself.
+ForeignStatus = Literal["failed", "incomplete", "suspect"]
+Status = MeasuredStatus | ForeignStatus
 SampleKind = Literal["first", "warmup", "batch"]
-Outcome = Literal["running", "complete", "interrupted", "stalled", "failed"]
+Outcome = Literal["running", "complete", "interrupted", "stalled", "failed", "incomplete"]
+Verdict = Literal["ok", "warn", "fail", "skip"]
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One node, and the ranks that ran on it as `0-3`; `interface`: which one reached the others, and why."""
+    """One node, and the ranks that ran on it as `0-3`; `interface`: which one reached the others, and why.
+
+    None and empty: not known.
+    """
 
     name: str
     cpu: str
-    cpus: int
+    cpus: int | None
     kernel: str
     ranks: str = ""
     binding: str = ""
     interface: str = ""
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +47,14 @@ class GroupRecord:
     """A group of a layout, and the slowest kind of link that it must cross.
 
     `bytes_per_second` is the nominal rate of one rank's link, None where it cannot be read; `alpha_step_seconds` is
-    known on paper only.
+    known on paper only. `size` and `nodes` are None in imported runs whose file does not say them.
     """
 
     layout: str
     name: str
     ranks: str
-    size: int
-    nodes: int
+    size: int | None
+    nodes: int | None
     link_class: str
     bytes_per_second: float | None = None
     alpha_step_seconds: float | None = None
@@ -49,11 +62,14 @@ class GroupRecord:
 
 @dataclass(frozen=True, slots=True)
 class CaseRecord:
-    """A case of the plan; `groups` are positions in the run's list of groups."""
+    """A case of the plan; `groups` are positions in the run's list of groups.
+
+    `variant`: what else tells it from its like in an imported run, such as `ALGO=Ring` or `GPU 0 to 3`.
+    """
 
     index: int
     collective: str
-    requested_nbytes: int
+    requested_nbytes: int | None
     dtype: str
     redop: str
     in_place: bool
@@ -61,11 +77,48 @@ class CaseRecord:
     layout: str
     concurrency: Concurrency
     groups: tuple[int, ...]
+    variant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One checked fact. `where`: the place it was read, such as `log.txt:17`. A `skip` says in `observed` why."""
+
+    rule: str
+    subject: str
+    verdict: Verdict
+    observed: str
+    expected: str = ""
+    where: str = ""
+    action: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OriginFile:
+    """A file that a run was imported from; `format` is the name of the importer that read it."""
+
+    name: str
+    sha256: str
+    nbytes: int
+    format: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which tool measured an imported run; `time_means` says what its one time a row is."""
+
+    tool: str
+    version: str
+    files: tuple[OriginFile, ...]
+    time_means: str
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """run.json: what was asked, on what, and how it ended. `resumed_utc`: when it was gone on with by --resume."""
+    """run.json: what was asked, on what, and how it ended. `resumed_utc`: when it was gone on with by --resume.
+
+    An imported run has an `origin`, and no plan of its own: its seed, precision and budget are None.
+    """
 
     schema_version: int
     created_utc: str
@@ -73,10 +126,10 @@ class RunRecord:
     engine: str
     backend: str
     launcher: str
-    world_size: int
-    seed: int
-    precision: float
-    budget_seconds: float
+    world_size: int | None
+    seed: int | None
+    precision: float | None
+    budget_seconds: float | None
     layouts: tuple[str, ...]
     hosts: tuple[Host, ...]
     groups: tuple[GroupRecord, ...]
@@ -86,6 +139,8 @@ class RunRecord:
     outcome: Outcome = "running"
     measured_seconds: float = 0.0
     resumed_utc: tuple[str, ...] = ()
+    origin: Origin | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +172,12 @@ class SummaryRow:
     backend: str
     collective: str
     in_place: bool
-    size_bytes: int
-    count: int
+    size_bytes: int | None
+    count: int | None
     dtype: str
     redop: str
-    ranks: int
-    nodes: int
+    ranks: int | None
+    nodes: int | None
     layout: str
     group: str
     concurrency: str
@@ -146,9 +201,10 @@ class SummaryRow:
     status: Status
     reason: str
     contention: float | None = None
+    variant: str = ""
 
 
 SAMPLE_COLUMNS = tuple(field.name for field in fields(SampleRow))
 SUMMARY_COLUMNS = tuple(field.name for field in fields(SummaryRow))
-# A column that came later has a default, and may be missing in an older file.
+# A column that came after version 1 has a default, and may be missing in an older file.
 OPTIONAL_COLUMNS = {field.name: field.default for field in fields(SummaryRow) if field.default is not MISSING}

@@ -1,7 +1,7 @@
 """Reads the directory of a run: run.json, samples.csv, summary.csv; also a half-written one. `writer.py` writes it."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import UnionType
@@ -10,8 +10,7 @@ from typing import Any, TextIO, TypeVar, Union, get_args, get_origin, get_type_h
 import msgspec
 
 from commbench.errors import CommbenchError
-from commbench.plan.collectives import COLLECTIVES
-from commbench.plan.dtypes import DTYPES
+from commbench.results.kinds import ITEMSIZES, KINDS
 from commbench.results.schema import OPTIONAL_COLUMNS, SCHEMA_VERSION, RunRecord, SampleRow, SummaryRow
 from commbench.results.summary import GroupSamples, summarize_group
 
@@ -98,22 +97,23 @@ def _load_record(directory: Path) -> RunRecord:
         record = msgspec.json.decode(text, type=RunRecord)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CommbenchError(f"{path} is not a run of commbench: {error}.") from error
-    _check_record(path, record)
+    check_record(path, record)
     return record
 
 
-def _check_record(path: Path, record: RunRecord) -> None:
+def check_record(path: Path, record: RunRecord) -> None:
+    """Raise CommbenchError if `record`, read from `path`, cannot be that of a run."""
     for group in record.groups:
-        if not 1 <= group.nodes <= group.size < _TOO_LARGE:
-            raise CommbenchError(
-                f"{path} is damaged: group {group.name!r} has {group.size} ranks on {group.nodes} nodes."
-            )
+        size, nodes = group.size, group.nodes
+        least = nodes if nodes is not None else 1
+        if least < 1 or (size is not None and not least <= size < _TOO_LARGE):
+            raise CommbenchError(f"{path} is damaged: group {group.name!r} has {size} ranks on {nodes} nodes.")
         if group.bytes_per_second is not None and group.bytes_per_second <= 0:
             raise CommbenchError(f"{path} is damaged: group {group.name!r} has {group.bytes_per_second:g} bytes/s.")
     for case in record.cases:
-        if case.collective not in COLLECTIVES or case.dtype not in DTYPES:
+        if case.collective not in KINDS or case.dtype not in ITEMSIZES:
             raise CommbenchError(f"{path} is damaged: case {case.index} is {case.collective!r} of {case.dtype!r}.")
-        if not 0 <= case.requested_nbytes < _TOO_LARGE:
+        if case.requested_nbytes is not None and not 0 <= case.requested_nbytes < _TOO_LARGE:
             raise CommbenchError(f"{path} is damaged: case {case.index} has {case.requested_nbytes} bytes.")
         if not all(0 <= position < len(record.groups) for position in case.groups):
             raise CommbenchError(f"{path} is damaged: case {case.index} names a group that is not there.")
@@ -141,7 +141,7 @@ def _read_rows(path: Path, kind: type[Row]) -> Iterator[Row]:
             header = next(lines, None)
             if header is None:  # the run ended before its first flush
                 return
-            if header not in _known_headers(readers):
+            if not _is_known_header(header, readers):
                 raise CommbenchError(f"{path} does not start with the columns of {path.name}: found {header[:4]}….")
             readers = {name: readers[name] for name in header}
             for cells in lines:
@@ -152,9 +152,10 @@ def _read_rows(path: Path, kind: type[Row]) -> Iterator[Row]:
         raise CommbenchError(f"{path} line {lines.line_num} does not read as CSV: {error}.") from error
 
 
-def _known_headers(readers: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Today's columns, and those of an older file."""
-    return list(readers), [name for name in readers if name not in OPTIONAL_COLUMNS]
+def _is_known_header(header: list[str], columns: Collection[str]) -> bool:
+    """Whether it names today's columns in their order; those that came later may be missing in an older file."""
+    known = [name for name in columns if name in header or name not in OPTIONAL_COLUMNS]
+    return header == known
 
 
 def _row(path: Path, number: int, kind: type[Row], readers: dict[str, Any], cells: list[str]) -> Row:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from commbench.plan.collectives import COLLECTIVES, Blocks
-from commbench.plan.dtypes import DTYPES
+from commbench.results.kinds import ITEMSIZES, KINDS
 from commbench.results.schema import CaseRecord, GroupRecord, Status, SummaryRow
 from commbench.stats import summarize
 from commbench.units import GB
@@ -25,9 +25,11 @@ def theory_seconds(case: CaseRecord, group: GroupRecord, nbytes: int) -> float |
 
     An alpha that is not known counts as zero, so that the result is a bound from below.
     """
-    spec = COLLECTIVES[case.collective]
+    spec = COLLECTIVES.get(case.collective)
+    if spec is None or group.size is None or group.bytes_per_second is None:
+        return None
     factor = spec.bus_factor(group.size)
-    if factor is None or group.bytes_per_second is None:
+    if factor is None:
         return None
     return spec.steps(group.size) * (group.alpha_step_seconds or 0.0) + factor * nbytes / group.bytes_per_second
 
@@ -43,14 +45,12 @@ def summarize_group(
     reason: str = "",
 ) -> SummaryRow:
     """The row of `case` on `group`; without batches its times are None."""
-    spec, itemsize = COLLECTIVES[case.collective], DTYPES[case.dtype].itemsize
-    count = 0 if spec.send is Blocks.NONE else spec.count(case.requested_nbytes, itemsize, group.size)
-    nbytes = spec.nbytes(count, itemsize, group.size)
+    count, nbytes = _true_size(case, group)
     summary = summarize(samples.seconds) if samples.seconds else None
     median = summary.median if summary else None
     algbw = nbytes / median / GB if median and nbytes else None
-    factor = spec.bus_factor(group.size)
-    theory = theory_seconds(case, group, nbytes)
+    factor = KINDS[case.collective].bus_factor(group.size)
+    theory = theory_seconds(case, group, nbytes) if nbytes is not None else None
     return SummaryRow(
         case=case.index,
         engine=engine,
@@ -85,7 +85,17 @@ def summarize_group(
         wrong=samples.wrong,
         status=status,
         reason=reason,
+        variant=case.variant,
     )
+
+
+def _true_size(case: CaseRecord, group: GroupRecord) -> tuple[int | None, int | None]:
+    """Elements in a block and the true S in bytes; what was asked for where a foreign case does not tell more."""
+    spec, itemsize = COLLECTIVES.get(case.collective), ITEMSIZES[case.dtype]
+    if spec is None or itemsize is None or group.size is None or case.requested_nbytes is None:
+        return None, case.requested_nbytes
+    count = 0 if spec.send is Blocks.NONE else spec.count(case.requested_nbytes, itemsize, group.size)
+    return count, spec.nbytes(count, itemsize, group.size)
 
 
 def _median(values: Sequence[float]) -> float | None:

@@ -119,7 +119,7 @@ def test_variables_that_contradict(
         ({}, "no run in"),
         ({"run.json": b"{"}, "is not a run of commbench"),
         ({"run.json": b"\xff\xfe"}, "is not a run of commbench"),
-        ({"run.json": b'{"schema_version": 99}'}, "has schema 99, this commbench reads up to 1"),
+        ({"run.json": b'{"schema_version": 99}'}, "has schema 99, this commbench reads up to 2"),
     ],
 )
 def test_report_of_something_else(files: dict[str, bytes], sentence: str, call: Call, tmp_path: Path) -> None:

@@ -14,7 +14,12 @@ from tests.cli.conftest import Call
 from tests.conftest import REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text()
-PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", REPOSITORY / "docs" / "measuring.md"]
+PAGES = [
+    REPOSITORY / "README.md",
+    REPOSITORY / "CONTRIBUTING.md",
+    REPOSITORY / "docs" / "measuring.md",
+    REPOSITORY / "docs" / "importing.md",
+]
 EXAMPLES = sorted((REPOSITORY / "results").glob("example-*"))
 
 
@@ -52,7 +57,7 @@ def test_every_path_that_a_page_names_exists(page: Path) -> None:
     )
     named |= {f"commbench/{path}" for path in re.findall(r"`((?:plan|engines|report|results|measure)/\w+\.py)`", text)}
     ours = {path for path in named if "<" not in path and path not in ("results/RUN", "docs/measuring.md")}
-    roots = (REPOSITORY, page.parent)
+    roots = (REPOSITORY, page.parent, REPOSITORY / "commbench")
     assert ours
     assert {path for path in ours if not any((root / path).exists() for root in roots)} == set()
 

@@ -94,7 +94,7 @@ def test_a_record_does_not_differ_from_itself():
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"schema_version": 99}, "schema (stored 1, now 99)"),
+        ({"schema_version": 99}, "schema (stored 2, now 99)"),
         ({"versions": {"torch": "2.9.0", "commbench": "0.2.0"}}, "commbench (stored 0.1.0, now 0.2.0)"),
         ({"versions": {"commbench": "0.1.0"}}, "torch (stored 2.9.0, now none)"),
         ({"engine": "cupy"}, "engine (stored torch, now cupy)"),

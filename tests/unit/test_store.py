@@ -240,8 +240,8 @@ def test_newer_schema_is_refused_by_name(tmp_path):
 
 def test_newer_schema_is_refused_even_if_nothing_else_reads(tmp_path):
     directory = two_cases(tmp_path)
-    (directory / "run.json").write_text('{"schema_version": 2, "cases": "elsewhere"}')
-    with pytest.raises(CommbenchError, match="has schema 2"):
+    (directory / "run.json").write_text('{"schema_version": 3, "cases": "elsewhere"}')
+    with pytest.raises(CommbenchError, match="has schema 3"):
         load_run(directory)
 
 
@@ -599,3 +599,44 @@ def test_any_value_of_a_field_is_a_run_or_an_error(fuzzed, field, value):
         (directory / file).write_bytes(content)
     edit_json(directory, field, value=value)
     read_all(directory)
+
+
+# -- schema history ----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_of_schema_1_loads_as_it_did(tmp_path):
+    """As version 1 wrote it: no origin, no findings, no variants, and summary.csv without the later columns."""
+    directory = two_cases(tmp_path)
+    document = json.loads((directory / "run.json").read_text())
+    document["schema_version"] = 1
+    for key in ("origin", "findings"):
+        del document[key]
+    for host in document["hosts"]:
+        del host["devices"]
+    for case in document["cases"]:
+        del case["variant"]
+    (directory / "run.json").write_text(json.dumps(document))
+    with (directory / "summary.csv").open(newline="") as file:
+        rows = [{name: cell for name, cell in row.items() if name != "variant"} for row in csv.DictReader(file)]
+    with (directory / "summary.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    run = load_run(directory)
+    assert [(row.status, row.variant, row.ranks) for row in run.rows] == [("ok", "", 2)] * 2
+    assert (run.record.schema_version, run.record.origin, run.record.findings) == (1, None, ())
+
+
+def test_the_example_of_the_repository_is_of_schema_1():
+    """It was measured before schema 2: the migration has a real witness."""
+    assert load_run(Path(__file__).parents[2] / "results" / "example-gloo-2-ranks").record.schema_version == 1
+
+
+def test_a_group_may_not_know_its_ranks(tmp_path):
+    record = make_record(world_size=None, groups=(make_group_record(size=None, nodes=None),))
+    directory = write_run(
+        tmp_path, [], [make_row(0, ranks=None, nodes=None, size_bytes=None, count=None)], record=record
+    )
+    known, missing = load_run(directory).rows
+    assert (known.ranks, known.nodes, known.size_bytes, known.count) == (None, None, None, None)
+    assert (missing.status, missing.ranks, missing.size_bytes) == ("missing", None, 4096)
