@@ -13,8 +13,9 @@ from commbench.units import GB, format_nbytes, format_seconds
 
 LOW_EFFICIENCY = 0.7
 ABOVE_LINK = 1.05
-BYTES_ARE_DIFFERENT = frozenset({"all_to_all", "gather", "scatter", "send_recv"})  # nothing to reduce or to copy
-SAME_TIME = 0.85  # reduce_scatter over all_reduce from which it is the same work
+NO_RING = frozenset({"gather", "scatter", "send_recv"})  # the link of one rank carries it all
+SAME_TIME = 0.85  # reduce_scatter over all_reduce from which it may be the same work,
+MORE_THAN_GATHER = 1.3  # and over all_gather from which it is: else all_reduce is the one that is odd
 PARTS_LOW, PARTS_HIGH = 0.8, 1.25  # all_reduce over reduce_scatter + all_gather
 FASTER_LARGER = 0.05  # how much shorter a larger size's time may be
 RATE_LOSS = 0.8  # of B at the least N
@@ -22,9 +23,10 @@ MAX_GROUP_SPREAD = 0.1  # of the slowest group over the median one
 
 # What an observation means, and what to do: by rule, and by kind where a rule has two.
 ACTIONS = {
-    "fit.rate above": "more than the link carries is no error: a network that reduces or copies (SHARP, NVLS), or a tree "
-    "on two nodes, moves fewer bytes over a link than the factor counts",
-    "fit.rate wrong": "nothing can save bytes in this collective, so the nominal rate is not that of these links",
+    "fit.rate above": "more than one rank's link carries is no error: a network that reduces (SHARP, NVLS) or a tree "
+    "on two nodes moves fewer bytes in an all_reduce than its factor counts, and a ring over nodes uses all links of a "
+    "node",
+    "fit.rate wrong": "no algorithm saves that many bytes, so the nominal rate is not that of these links",
     "fit.rate below": "look at the link's width and speed, at the rails in use, and at how many channels the library "
     "opens",
     "fit.line": "the window holds several regimes, or noisy cases: narrow --window, or measure with a larger --budget",
@@ -72,13 +74,29 @@ def _rate(fit: CurveFit) -> Iterable[Finding]:
         return
     nominal = f"{fit.nominal_bytes_per_second / GB:.4g} GB/s of {fit.key.link_class}"
     observed = f"B is {fit.efficiency:.1%} of the link's nominal rate"
-    if fit.efficiency > ABOVE_LINK and fit.key.collective in BYTES_ARE_DIFFERENT:
+    if fit.efficiency > ABOVE_LINK * _most_over_link(fit):
         yield Finding("fit.rate", _subject(fit), "warn", observed, nominal, action=ACTIONS["fit.rate wrong"])
     elif fit.efficiency > ABOVE_LINK:
         yield Finding("fit.rate", _subject(fit), "ok", observed, nominal, action=ACTIONS["fit.rate above"])
     elif fit.efficiency < LOW_EFFICIENCY:
         expected = f"at least {LOW_EFFICIENCY:.0%} of {nominal}"
         yield Finding("fit.rate", _subject(fit), "warn", observed, expected, action=ACTIONS["fit.rate below"])
+
+
+def _most_over_link(fit: CurveFit) -> float:
+    """The bus bandwidth that is possible over one rank's link, in rates of that link.
+
+    Each rank of an all_reduce sends and receives S where the network reduces, and factor(N) S in a ring. Between nodes
+    a ring passes every node once, over the links of all its ranks together; all_to_all keeps a part in the node.
+    """
+    key = fit.key
+    per_node = key.ranks / (key.nodes or 1)
+    across = key.nodes is not None and key.nodes > 1
+    if key.collective == "all_to_all":
+        return (key.ranks - 1) / (key.ranks - per_node) if across else 1.0
+    if key.collective in NO_RING:
+        return 1.0
+    return (fit.factor if key.collective == "all_reduce" else 1.0) * (per_node if across else 1.0)
 
 
 def _monotony(fit: CurveFit) -> Iterable[Finding]:
@@ -132,16 +150,18 @@ def _parts(family: dict[str, CurveFit], window: Window) -> Iterable[Finding]:
         return
     subject = _subject(family["all_reduce"]).removeprefix("all_reduce, ")
     alike = float(np.median([scatter[size] / whole[size] for size in common]))
+    beyond = float(np.median([scatter[size] / gather[size] for size in common]))
     parts = float(np.median([whole[size] / (scatter[size] + gather[size]) for size in common]))
     observed = f"T(all_reduce) is {parts:.2f} of T(reduce_scatter) + T(all_gather), median of {len(common)} sizes"
-    if alike >= SAME_TIME:
+    drops_the_rest = alike >= SAME_TIME and beyond >= MORE_THAN_GATHER
+    if drops_the_rest:
         yield _warn("fit.reduce-scatter", subject, f"T(reduce_scatter) is {alike:.2f} of T(all_reduce)", "about half")
     expected = f"{PARTS_LOW:g} to {PARTS_HIGH:g}"
     if parts > PARTS_HIGH:
         yield Finding("fit.parts", subject, "warn", observed, expected, action=ACTIONS["fit.parts above"])
     elif parts >= PARTS_LOW:
         yield Finding("fit.parts", subject, "ok", observed, expected)
-    elif alike < SAME_TIME:
+    elif not drops_the_rest:
         yield Finding("fit.parts", subject, "ok", observed, expected, action=ACTIONS["fit.parts below"])
 
 

@@ -237,5 +237,6 @@ def _percent(value: float | None) -> str:
 
 def _number(value: float) -> str:
     """Four significant digits, without an exponent."""
+    value = float(f"{value:.4g}")  # first, so that 99.9999 becomes 100.0
     decimals = 3 if abs(value) < 10 else 2 if abs(value) < 100 else 1 if abs(value) < 1000 else 0
     return f"{value:.{decimals}f}"

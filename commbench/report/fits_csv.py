@@ -13,7 +13,7 @@ _KEY_COLUMNS = (
     "source", "collective", "link_class", "layout", "ranks", "nodes", "dtype", "redop", "in_place", "concurrency",
     "engine", "backend", "mode",
 )  # fmt: skip
-_FIT_COLUMNS = (
+FIT_COLUMNS = (
     "part", "first_nbytes", "last_nbytes", "alpha_seconds", "alpha_low", "alpha_high", "alpha_at_most",
     "bytes_per_second", "bytes_per_second_low", "bytes_per_second_high", "bytes_per_second_at_least",
     "alpha_step_seconds", "half_bandwidth_nbytes", "mape", "largest_error", "left_out_mape", "efficiency", "quality",
@@ -29,7 +29,7 @@ def format_fit_csv(records: Sequence[FitRecord], predictions: Sequence[Predictio
         writer.writerow(names)
         writer.writerows([_csv_cell(getattr(prediction, name)) for name in names] for prediction in predictions)
     else:
-        writer.writerow((*_KEY_COLUMNS, *_FIT_COLUMNS))
+        writer.writerow((*_KEY_COLUMNS, *FIT_COLUMNS))
         writer.writerows(row for record in records for fit in record.fits for row in _csv_rows(fit))
     return text.getvalue()
 

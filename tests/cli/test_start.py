@@ -20,7 +20,9 @@ finally:
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["sweep", "--help"], ["report", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["sweep", "--help"], ["report", "--help"], ["fit", "--help"], ["--version"]]
+)
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = _LIST_MODULES.format(arguments=arguments)
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
