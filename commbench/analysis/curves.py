@@ -19,6 +19,7 @@ from commbench.results.summary import GroupSamples
 from commbench.stats import median_interval_ranks
 
 MIN_SIZES = 3  # a line through two always fits
+PLAUSIBLE_SECONDS = (1e-12, 1e9)  # a time outside is a damaged file's, or a clock's that stood still
 FITTED_STATUSES = frozenset({"ok", "noisy", "partial", "incomplete"})
 
 Samples = Mapping[tuple[int, int], GroupSamples]
@@ -119,7 +120,6 @@ class Launch:
 class _Value:
     """One group at one size in one launch."""
 
-    row: SummaryRow
     values: Floats
     rate: float | None
 
@@ -173,10 +173,11 @@ def _values(launch: Launch) -> Iterable[tuple[SummaryRow, _Value]]:
     record = launch.run.record
     places = [(case.index, position) for case in record.cases for position in case.groups]
     for place, row in zip(places, launch.run.rows, strict=True):
-        if row.seconds_median and row.status in FITTED_STATUSES:
+        if row.status in FITTED_STATUSES and row.seconds_median is not None:
             samples = launch.samples.get(place)
-            seconds = samples.seconds if samples and samples.seconds else [row.seconds_median]
-            yield row, _Value(row, np.sort(np.array(seconds)), record.groups[place[1]].bytes_per_second)
+            seconds = np.sort(np.array(samples.seconds if samples and samples.seconds else [row.seconds_median]))
+            if PLAUSIBLE_SECONDS[0] <= seconds[0] and seconds[-1] <= PLAUSIBLE_SECONDS[1]:
+                yield row, _Value(seconds, record.groups[place[1]].bytes_per_second)
 
 
 def _no_curve(row: SummaryRow) -> str | None:

@@ -85,6 +85,16 @@ def test_a_row_that_is_not_sound_is_no_point(status):
     assert len(curve.points) == 3
 
 
+@pytest.mark.parametrize("seconds", [0.0, -1e-4, 1e-300, 1e300])
+def test_a_time_that_cannot_be_is_no_point(seconds):
+    rows = [*rows_of(TIMES), *rows_of({8192: seconds}, 3)]
+    (curve,), _ = curves_of(make_launch(rows))
+    assert len(curve.points) == 3
+    samples = {(3, 0): [1e-4, seconds, 2e-4]}
+    (curve,), _ = curves_of(make_launch([*rows_of(TIMES), *rows_of({8192: 1e-4}, 3)], samples))
+    assert len(curve.points) == 3
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
