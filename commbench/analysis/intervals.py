@@ -15,7 +15,7 @@ from commbench.analysis.curves import Point
 from commbench.analysis.lines import Floats
 
 REPLICATES = 1000
-BORDER_REPLICATES = 200  # each is a segmentation of its own
+BORDER_REPLICATES = 400  # each is a segmentation of its own
 _LEVELS = (2.5, 97.5)
 
 Random = np.random.Generator

@@ -2,13 +2,14 @@
 
 import numpy as np
 
+from commbench.analysis.borders import replicate_starts
 from commbench.analysis.curves import Curve
 from commbench.analysis.estimates import estimate_alpha, estimate_rate, replicate_line
 from commbench.analysis.intervals import BORDER_REPLICATES, REPLICATES, Random, redrawn_seconds, resampled_seconds
 from commbench.analysis.lines import Floats, huber_delta, relative_weights
 from commbench.analysis.predict import corrected_seconds, modelled
 from commbench.analysis.records import Errors, RegimeEstimate, RegimeFit
-from commbench.analysis.regimes import Regime, Regimes, cuts, find_regimes
+from commbench.analysis.regimes import Regime, Regimes, find_regimes
 
 MIN_FOR_LEFT_OUT = 5  # sizes: with one of them left out, a regime and a neighbour remain
 _MAX_LEFT_OUT = 40  # sizes left out in turn; of more, as many are taken evenly
@@ -104,15 +105,14 @@ def _start_intervals(
     count = len(model.regimes)
     if count == 1:
         return [None]
-    times = redrawn_seconds(predicted, curve.seconds, 3 * count - 1, BORDER_REPLICATES, random)
-    if resampled is not None:
-        times = resampled[:BORDER_REPLICATES]
-    nbytes, weights, delta = curve.nbytes, relative_weights(curve.half_widths), huber_delta(curve.half_widths)
-    borders = []
-    for row in times:
-        found = cuts(nbytes, curve.factor * nbytes, row, weights, delta, most=count)
-        borders.append(found[-1].borders[1:-1])
-    positions = np.array([positions for positions in borders if len(positions) == count - 1])
-    low = np.percentile(positions, 2.5, axis=0, method="lower").astype(int)
-    high = np.percentile(positions, 97.5, axis=0, method="higher").astype(int)
+    nbytes, seconds, half_widths = curve.nbytes, curve.seconds, curve.half_widths
+    times = None if resampled is None else resampled[:BORDER_REPLICATES]
+    if times is None:
+        times = redrawn_seconds(predicted, seconds, 3 * count - 1, BORDER_REPLICATES, random)
+    residuals = np.abs(predicted / seconds - 1.0)
+    outliers = np.minimum(1.0, huber_delta(half_widths) / np.maximum(residuals, 1e-300))
+    weights = relative_weights(half_widths) * outliers
+    starts = replicate_starts(nbytes, curve.factor * nbytes, times, weights, count)
+    low = np.percentile(starts, 2.5, axis=0, method="lower")
+    high = np.percentile(starts, 97.5, axis=0, method="higher")
     return [None, *((float(nbytes[a - 1]), float(nbytes[b])) for a, b in zip(low, high, strict=True))]

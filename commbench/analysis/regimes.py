@@ -96,8 +96,8 @@ def cuts(
     Exact over all borders (Bellman, On the approximation of curves by line segments using dynamic programming, 1961):
     loss(k, j) = min over i of loss(k-1, i) + loss of one line through the sizes i to j-1.
     """
-    edges = _edges(len(nbytes))
-    pairs = _segments(nbytes, edges)
+    edges = candidate_edges(len(nbytes))
+    pairs = allowed_segments(nbytes, edges)
     starts, ends = np.array([(edges[i], edges[j]) for i, j in pairs]).T
     points = np.arange(len(nbytes))
     masks = (starts[:, None] <= points) & (points < ends[:, None])
@@ -131,13 +131,14 @@ def best_cut(candidates: list[Cut], points: int) -> Cut:
     return min(candidates, key=bic)
 
 
-def _edges(points: int) -> list[int]:
+def candidate_edges(points: int) -> list[int]:
+    """Positions where a regime may start or end, 0 and `points` included."""
     if points + 1 <= _MAX_EDGES:
         return list(range(points + 1))
     return sorted({round(edge) for edge in np.linspace(0, points, _MAX_EDGES)})
 
 
-def _segments(nbytes: Floats, edges: list[int]) -> list[tuple[int, int]]:
+def allowed_segments(nbytes: Floats, edges: list[int]) -> list[tuple[int, int]]:
     """Pairs of positions in `edges` that may bound a regime; the whole curve always may."""
     last = len(edges) - 1
     return [

@@ -191,10 +191,10 @@ def _joint_cells(joint: JointFit) -> list[str]:
 
 
 def _scaling_cells(scaling: ScalingFit) -> list[str]:
-    rates = ", ".join(f"{_number(at.bytes_per_second / GB)} at {at.ranks}" for at in scaling.rates)
+    rates = ", ".join(f"{four_digits(at.bytes_per_second / GB)} at {at.ranks}" for at in scaling.rates)
     return [
         scaling.collective, scaling.link_class, scaling.concurrency, scaling.dtype, scaling.mode,
-        _number(scaling.base_seconds / US), _number(scaling.per_step_seconds / US), rates,
+        four_digits(scaling.base_seconds / US), four_digits(scaling.per_step_seconds / US), rates,
         _percent(scaling.left_out_mape) or "unknown",
     ]  # fmt: skip
 
@@ -202,8 +202,8 @@ def _scaling_cells(scaling: ScalingFit) -> list[str]:
 def _prediction_cells(prediction: Prediction) -> list[str]:
     return [
         prediction.collective, prediction.link_class, prediction.layout, prediction.dtype, prediction.basis,
-        format_nbytes(prediction.nbytes), str(prediction.ranks), _number(prediction.seconds / US),
-        _number(prediction.busbw_bytes_per_second / GB), _percent(prediction.error) or "unknown",
+        format_nbytes(prediction.nbytes), str(prediction.ranks), four_digits(prediction.seconds / US),
+        four_digits(prediction.busbw_bytes_per_second / GB), _percent(prediction.error) or "unknown",
     ]  # fmt: skip
 
 
@@ -217,14 +217,14 @@ def _rate(estimate: Estimate) -> str:
 
 def _value(estimate: Estimate, unit: float, sign: str) -> str:
     if estimate.value is not None:
-        return _number(estimate.value / unit)
-    return "" if estimate.bound is None else f"{sign} {_number(estimate.bound / unit)}"
+        return four_digits(estimate.value / unit)
+    return "" if estimate.bound is None else f"{sign} {four_digits(estimate.bound / unit)}"
 
 
 def _interval(estimate: Estimate, unit: float) -> str:
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return ""
-    return f"[{_number(estimate.low / unit)}, {_number(estimate.high / unit)}]"
+    return f"[{four_digits(estimate.low / unit)}, {four_digits(estimate.high / unit)}]"
 
 
 def _errors(errors: Errors) -> list[str]:
@@ -235,7 +235,7 @@ def _percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f}%"
 
 
-def _number(value: float) -> str:
+def four_digits(value: float) -> str:
     """Four significant digits, without an exponent."""
     value = float(f"{value:.4g}")  # first, so that 99.9999 becomes 100.0
     decimals = 3 if abs(value) < 10 else 2 if abs(value) < 100 else 1 if abs(value) < 1000 else 0
