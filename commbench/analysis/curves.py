@@ -150,11 +150,11 @@ def make_curves(launches: Sequence[Launch]) -> tuple[list[Curve], list[Unfitted]
         source = sources.setdefault(hosts, launch.run.directory.name)
         here: dict[tuple[CurveKey, int], list[_Value]] = defaultdict(list)
         for row, value in _values(launch):
-            reason = _no_curve(row)
-            if reason:
-                refused[row.collective, _conditions(row)] = reason
+            reason, ranks, nbytes = _no_curve(row), row.ranks, row.size_bytes
+            if reason or not ranks or not nbytes:
+                refused[row.collective, _conditions(row)] = reason or "the size is not known"
             else:
-                here[_key(source, row), row.size_bytes].append(value)
+                here[_key(source, row, ranks), nbytes].append(value)
         for (key, nbytes), values in here.items():
             found[key][nbytes].append(values)
     unfitted = [Unfitted(*name, reason) for name, reason in refused.items()]
@@ -188,20 +188,20 @@ def _no_curve(row: SummaryRow) -> str | None:
         return "the number of ranks is not known, so the traffic on a link is not"
     if COLLECTIVES[row.collective].bus_factor(row.ranks) is None:
         return "one rank has no link" if row.ranks == 1 else "it moves no data"
-    return None if row.size_bytes else "the size is not known"
+    return None
 
 
 def _conditions(row: SummaryRow) -> str:
     return f"{row.layout}, {row.ranks or '?'} ranks, {row.dtype}, {row.mode}"
 
 
-def _key(source: str, row: SummaryRow) -> CurveKey:
+def _key(source: str, row: SummaryRow, ranks: int) -> CurveKey:
     return CurveKey(
         source=source,
         collective=row.collective,
         link_class=row.link_class,
         layout=row.layout,
-        ranks=row.ranks,
+        ranks=ranks,
         nodes=row.nodes,
         dtype=row.dtype,
         redop=row.redop,
