@@ -16,9 +16,13 @@ from difflib import get_close_matches
 
 
 class CommbenchError(Exception):
-    """Something could not be measured or read."""
+    """Something could not be measured or read. `is_quiet`: another rank says so, this one only ends."""
 
     exit_code = 3
+
+    def __init__(self, message: str = "", *, is_quiet: bool = False) -> None:
+        super().__init__(message)
+        self.is_quiet = is_quiet
 
 
 class UsageError(CommbenchError):
@@ -28,7 +32,7 @@ class UsageError(CommbenchError):
 
 
 class RendezvousError(CommbenchError):
-    """The ranks did not come together. Every rank says so: rank 0 may be the one that is missing."""
+    """The ranks did not come together."""
 
 
 class TransportError(CommbenchError):

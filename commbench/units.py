@@ -27,7 +27,9 @@ _SECONDS = {
     "h": 3600.0,
 }
 _RATES = {"B/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
-_RATES |= {"kbit": 125.0, "mbit": 125e3, "gbit": 125e6}
+_RATES |= {f"{prefix}bit{per}": scale / 8  # tc's spelling is small and without /s
+           for prefixes, scale in (("kK", 1e3), ("mM", 1e6), ("gG", 1e9), ("tT", 1e12))
+           for prefix in prefixes for per in ("", "/s")}  # fmt: skip
 
 
 def parse_nbytes(text: str) -> int:
@@ -66,8 +68,11 @@ def format_seconds(seconds: float) -> str:
 
 
 def parse_rate(text: str) -> float:
-    """Bytes per second in a text like `25GB/s` (1e9) or `400mbit`. Raises UsageError unless above 0 and finite."""
-    return _parse_scaled(text, _RATES, "rate", "25GB/s or 400mbit")
+    """Bytes per second in a text like `25GB/s` (1e9), `400Mbit/s` or tc's `400mbit`.
+
+    Raises UsageError unless above 0 and finite.
+    """
+    return _parse_scaled(text, _RATES, "rate", "25GB/s or 400Mbit/s")
 
 
 def parse_fraction(text: str) -> float:

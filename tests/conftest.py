@@ -16,6 +16,7 @@ REPOSITORY = Path(__file__).parent.parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--failure-rounds", type=int, default=1, help="how often each failure of a cluster is tried")
     parser.addoption("--no-skips", action="store_true", help="a test that skips fails, unless it needs a GPU")
 
 

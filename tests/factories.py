@@ -18,7 +18,8 @@ from commbench.results.schema import (
     SampleRow,
     SummaryRow,
 )
-from commbench.results.store import Run, RunWriter
+from commbench.results.store import Run
+from commbench.results.writer import RunWriter
 
 
 def make_group(size: int = 2, first: int = 0, name: str = "world") -> Group:

@@ -59,8 +59,9 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        cli.main(args=None if arguments is None else list(arguments), prog_name="commbench", standalone_mode=False)
+        cli.main(args=words, prog_name="commbench", standalone_mode=False, obj=tuple(words))
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

@@ -3,7 +3,6 @@
 import os
 import socket
 import sys
-import time
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
@@ -19,6 +18,7 @@ from commbench.errors import CommbenchError, InterruptedRunError, RendezvousErro
 from commbench.plan.collectives import parse_collectives
 from commbench.plan.dtypes import find_dtype, find_redop
 from commbench.plan.groups import LAYOUTS, check_layout
+from commbench.plan.links import collect_link_rates, parse_link_rate
 from commbench.plan.sizes import parse_sizes
 from commbench.units import parse_fraction, parse_seconds
 
@@ -132,9 +132,8 @@ _LAYOUT_HELP = "How the world is cut into groups; may be given again. " + "; ".j
 @click.option(
     "--timeout",
     type=Parsed("seconds", parse_seconds),
-    default="300s",
-    show_default=True,
-    help="End the run (exit 124) when one case makes no progress for so long.",
+    show_default="30 times what is expected, 60 s at least; 300 s for the rendezvous",
+    help="End the run when a rank does not come, or a case makes no progress, for so long; says who is missing.",
 )
 @click.option(
     "--seed",
@@ -150,9 +149,23 @@ _LAYOUT_HELP = "How the world is cut into groups; may be given again. " + "; ".j
     help="The fake engine's machine, like ranks-per-node=4,net=10us:25GB/s,noise=2%,slow-rank=3:2.",
 )
 @click.option(
+    "--link-rate",
+    "link_rates",
+    type=Parsed("class=rate", parse_link_rate),
+    multiple=True,
+    help="Nominal rate of one rank's link of a class, for theory and efficiency: net=25GB/s, net=400Mbit/s; "
+    "may be given again. Goes before what is read.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     help="Directory of the run. Default: results/<utc>-<host>-<engine>-<ranks>.",
+)
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path),
+    metavar="RUN",
+    help="Go on with a run that was cut off, in its directory and with its options; finished cases are kept.",
 )
 @click.option("--plots/--no-plots", default=True, show_default=True, help="Draw plots into the run's directory.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no notes on stderr, errors only.")
@@ -175,13 +188,17 @@ def sweep(**options: Any) -> None:
     from commbench.launch.environment import find_place
 
     check_engine(options["engine"])
+    place = None if options["engine"] == "fake" else find_place(os.environ)
+    if options["resume"]:
+        from commbench.cli.resume import resumed_options
+
+        options = resumed_options(click.get_current_context(), options, place)
     fake = options["engine"] == "fake"
-    place = None if fake else find_place(os.environ)
     _check_options(options, place)
     ranks = options["ranks"] or DEFAULT_FAKE_RANKS if fake else _world_size(options, place)
-    directory = options["out"] or _default_directory(options["engine"], ranks)
-    if place is None or place.rank == 0:
-        from commbench.results.store import check_new_directory
+    directory = options["resume"] or options["out"] or _default_directory(options["engine"], ranks)
+    if not options["resume"] and (place is None or place.rank == 0):
+        from commbench.results.writer import check_new_directory
 
         check_new_directory(directory)
     request = _request(options, ranks, directory)
@@ -251,9 +268,11 @@ def _request(options: dict[str, Any], ranks: int, directory: Path) -> "SweepRequ
         verify=options["verify"],
         bind=options["bind"],
         timeout_seconds=options["timeout"],
-        command=("commbench", *sys.argv[1:]),
+        command=("commbench", *click.get_current_context().obj),
         fake=options["fake"],
         fake_ranks=ranks,
+        resume=options["resume"] is not None,
+        link_rates=collect_link_rates(options["link_rates"]),
     )
 
 
@@ -297,13 +316,16 @@ def _run_rank(
     def progress(cases: int, budget_seconds: float) -> Any:
         return make_progress(cases, budget_seconds, quiet)
 
+    def note(message: str) -> None:
+        if not quiet and (place is None or place.rank == 0):
+            show_message(message)
+
     try:
-        return run_rank(request, place, parent_pid, Talk(describe, progress, show_message))
+        return run_rank(request, place, parent_pid, Talk(describe, progress, show_message, note))
     except CommbenchError as error:
-        if place is None or place.rank == 0 or isinstance(error, RendezvousError):
+        speaks = place is None or place.rank == 0 or isinstance(error, (RendezvousError, TransportError))
+        if speaks and not error.is_quiet:
             show_message(str(error))
-        if parent_pid is not None and isinstance(error, TransportError):
-            time.sleep(1.0)  # the launcher shall see the rank that died before it sees this one leave
         raise SaidError(error.exit_code) from error
 
 
@@ -312,7 +334,11 @@ def _describe_world(record: "RunRecord") -> None:
     found = " ".join(f"{name} {version}" for name, version in record.versions.items())
     click.echo(f"{record.world_size} ranks, {record.engine} over {record.backend}; {found}", err=True)
     for host in record.hosts:
-        click.echo(f"{host.name}: ranks {host.ranks}; {host.cpus} CPUs ({host.cpu}); {host.binding}", err=True)
+        click.echo(
+            f"{host.name}: ranks {host.ranks}; {host.cpus} CPUs ({host.cpu}); {host.interface or 'no network'}; "
+            f"{host.binding}",
+            err=True,
+        )
     for name, value in record.environment.items():
         click.echo(f"{name}={value}", err=True)
 

@@ -1,5 +1,6 @@
 """Who moves the bytes. Engines are found by name and loaded only when they are used."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -8,19 +9,29 @@ from typing import Any
 
 from commbench.errors import UsageError, unknown_name
 
+# Before torch is loaded: its C++ part logs a stack for every connection that fails, which we say in a sentence.
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
+
 
 @dataclass(frozen=True, slots=True)
 class EngineEntry:
-    """One row of the table of engines: where its factory is, and which package it needs beside ours."""
+    """One row of the table of engines: where its factory is, where its board is opened (none: there is one process
+    only), and which package it needs beside ours."""
 
     factory: str
+    board: str = ""
     needs: str = ""
     install: str = ""
 
 
 ENGINES: dict[str, EngineEntry] = {
-    "torch": EngineEntry("commbench.engines.torch_dist:open_engine", "torch", "pip install 'torch>=2.4'"),
-    "cupy": EngineEntry("commbench.engines.cupy_nccl:open_engine", "cupy", "pip install cupy-cuda12x"),
+    "torch": EngineEntry(
+        factory="commbench.engines.torch_dist:open_engine",
+        board="commbench.engines.torch_store:open_board",
+        needs="torch",
+        install="pip install 'torch>=2.4'",
+    ),
+    "cupy": EngineEntry("commbench.engines.cupy_nccl:open_engine", "", "cupy", "pip install cupy-cuda12x"),
     "fake": EngineEntry("commbench.engines.fake:open_engine"),
 }
 
@@ -39,6 +50,15 @@ def check_engine(name: str) -> EngineEntry:
 
 def load_engine(name: str) -> Callable[..., Any]:
     """The factory of the engine `name`. Raises UsageError as `check_engine` does."""
-    module, _, factory = check_engine(name).factory.partition(":")
-    loaded: Callable[..., Any] = getattr(import_module(module), factory)
+    return _load(check_engine(name).factory)
+
+
+def load_board(name: str) -> Callable[..., Any]:
+    """What opens the board of the engine `name`. Raises UsageError as `check_engine` does."""
+    return _load(check_engine(name).board)
+
+
+def _load(place: str) -> Callable[..., Any]:
+    module, _, function = place.partition(":")
+    loaded: Callable[..., Any] = getattr(import_module(module), function)
     return loaded

@@ -64,6 +64,29 @@ class Link:
     alpha_step_seconds: float | None = None
 
 
+class Board(Protocol):
+    """Short texts by key that every rank of a world can read: its rendezvous store.
+
+    All calls raise RendezvousError when the store is gone, and wait as long as it does not answer.
+    """
+
+    def put(self, key: str, text: str) -> None: ...
+
+    def get(self, keys: Sequence[str]) -> list[str]:
+        """The texts of keys that are there."""
+        ...
+
+    def has(self, key: str) -> bool: ...
+
+    def count(self, key: str, more: int) -> int:
+        """Add to a number, and say what it is now."""
+        ...
+
+    def wait(self, key: str, seconds: float) -> bool:
+        """Whether the key is there, at the latest after so many seconds."""
+        ...
+
+
 class BufferAccess(Protocol):
     """Reads and writes an engine's buffers as numpy arrays."""
 
@@ -123,8 +146,10 @@ class Engine(Protocol):
         """Make the two buffers that all cases share."""
         ...
 
-    def create_group(self, group: Group) -> None:
-        """Connect the members of `group`. Called by its members only, in the same order on all of them."""
+    def create_groups(self, groups: Sequence[Group]) -> None:
+        """Connect the members of every group. Called once, with the same groups in the same order on all ranks; a
+        group costs those that are not in it nothing.
+        """
         ...
 
     def prepare(self, case: Case, group: Group, me: int) -> Call:

@@ -1,7 +1,8 @@
 """The fake engine: every rank of a world on paper, on a virtual clock, in one process.
 
 A collective on N ranks costs steps(N) * alpha_step + factor(N) * S / rate seconds of virtual time, with the alpha and
-the rate of the link class that its group must cross, times the seeded noise and the slow ranks and links asked for.
+the rate of the link class that its group must cross, times the seeded noise and the slow ranks, slow links and
+contention asked for.
 """
 
 from collections.abc import Callable, Sequence
@@ -80,7 +81,7 @@ class FakeEngine:
     def allocate(self, send_nbytes: int, receive_nbytes: int) -> None:
         pass
 
-    def create_group(self, group: Group) -> None:
+    def create_groups(self, groups: Sequence[Group]) -> None:
         pass
 
     def prepare(self, case: Case, group: Group, me: int) -> Call:
@@ -92,7 +93,8 @@ class FakeEngine:
         line = self.machine.line(self._link_class(group), nbytes)
         ideal = max(1, case.spec.steps(group.size)) * line.alpha_step_seconds
         ideal += (case.spec.bus_factor(group.size) or 0.0) * nbytes / line.bytes_per_second
-        return ideal * self.machine.slowdown(group.ranks)
+        shared = len(case.groups) > 1 and line.link_class == "net"
+        return ideal * self.machine.slowdown(group.ranks) * (self.machine.contention if shared else 1.0)
 
     def barrier(self, group: Group | None = None) -> None:
         pass

@@ -22,13 +22,17 @@ _DEFAULT_LINES = (FakeLine("nvlink", 0, 3e-6, 200e9), FakeLine("net", 0, 12e-6, 
 
 @dataclass(frozen=True, slots=True)
 class FakeMachine:
-    """Nodes of `ranks_per_node` ranks; `noise` is the scale of the one-sided, heavy-tailed relative noise."""
+    """Nodes of `ranks_per_node` ranks; `noise` is the scale of the one-sided, heavy-tailed relative noise.
+
+    `contention`: how many times slower a group between nodes is beside others of its layout.
+    """
 
     ranks_per_node: int = 8
     lines: tuple[FakeLine, ...] = _DEFAULT_LINES
     noise: float = 0.0
     slow_ranks: dict[int, float] = field(default_factory=dict)
     slow_links: dict[tuple[int, int], float] = field(default_factory=dict)
+    contention: float = 1.0
 
     def line(self, link_class: str, nbytes: int) -> FakeLine:
         """The line that holds for messages of `nbytes`: the one with the largest `from_nbytes` at or below it."""
@@ -54,6 +58,7 @@ FAKE_KEYS = {
     "nvlink": "ALPHA:RATE (within a node; nvlink@SIZE=… from that size on)",
     "net": "ALPHA:RATE (between nodes; net@SIZE=… from that size on)",
     "noise": "PERCENT",
+    "contention": "FACTOR (of groups between nodes that run together)",
     "slow-rank": "RANK:FACTOR",
     "slow-link": "RANK-RANK:FACTOR",
 }
@@ -82,6 +87,8 @@ def _with_part(machine: FakeMachine, key: str, from_size: str, value: str) -> Fa
         return replace(machine, ranks_per_node=_at_least(1, value))
     if key == "noise":
         return replace(machine, noise=parse_fraction(value))
+    if key == "contention":
+        return replace(machine, contention=_factor(value))
     subject, number = value.split(":")
     if key == "slow-rank":
         return replace(machine, slow_ranks={**machine.slow_ranks, _at_least(0, subject): _factor(number)})

@@ -4,10 +4,9 @@ Barriers, maxima and texts travel over a gloo group of their own, so that nothin
 CUDA code here has not yet run on a GPU.
 """
 
-import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -18,12 +17,15 @@ import torch.distributed as dist
 from commbench.engines.base import Call, Link, Seconds
 from commbench.engines.torch_calls import bind_call
 from commbench.engines.torch_device import CpuStopwatch, CudaStopwatch, TorchBuffers, place_buffer
+from commbench.engines.torch_store import TorchBoard, first_line
 from commbench.errors import RendezvousError, UsageError
 from commbench.machine.host import memory_limit_nbytes, node_identity
 from commbench.plan.collectives import ROOT, Blocks, Placement
 from commbench.plan.groups import Group, World
 from commbench.plan.plan import Case
 
+# A hang is the watchdog's to end: it knows the case, and who is missing.
+_LIBRARY_TIMEOUT = timedelta(days=1)
 # Copies of S that gloo makes beside our buffers, measured by scripts/bench_memory on 2, 3 and 4 ranks.
 _GLOO_COPIES = {"all_gather": 1, "reduce_scatter": 1, "gather": 1}
 
@@ -98,9 +100,13 @@ class TorchEngine:
     def allocate(self, send_nbytes: int, receive_nbytes: int) -> None:
         self._send, self._receive = (place_buffer(nbytes, self._device) for nbytes in (send_nbytes, receive_nbytes))
 
-    def create_group(self, group: Group) -> None:
-        if group.ranks not in self._groups:
-            self._groups[group.ranks] = _new_group(group.ranks, self.backend, self._library_timeout)
+    def create_groups(self, groups: Sequence[Group]) -> None:
+        me = self.ranks[0]
+        for ranks, made_by in plan_creation(groups):
+            if me in ranks:
+                for _ in range(max(made_by.values()) - made_by[me]):
+                    _new_group([me], "gloo", self._library_timeout)
+                self._groups[ranks] = _new_group(ranks, self.backend, self._library_timeout)
 
     def prepare(self, case: Case, group: Group, me: int) -> Call:
         send, receive = self._views(case, group, me)
@@ -146,7 +152,7 @@ class TorchEngine:
 
     def _try_alone(self, case: Case) -> str | None:
         alone = Group("alone", (self.ranks[0],))
-        self.create_group(alone)
+        self._groups[alone.ranks] = _new_group(alone.ranks, self.backend, self._library_timeout)
         send = receive = torch.zeros(1, dtype=getattr(torch, case.dtype), device=self._device)
         try:
             bind_call(case, alone, ROOT, send, receive.clone(), self._groups[alone.ranks])()
@@ -162,6 +168,19 @@ def _lengths(case: Case, group: Group) -> tuple[int, int]:
     if not case.in_place:
         return send, receive
     return (0, receive) if case.spec.receive is Blocks.PER_RANK else (send, 0)
+
+
+def plan_creation(groups: Sequence[Group]) -> Iterator[tuple[tuple[int, ...], dict[int, int]]]:
+    """The ranks of every group, each once, and how many groups each of them has made before.
+
+    torch names a group after its ranks and after how many groups the process has made. Members that have made fewer
+    would wait under another name, for ever, so they first make up for it with groups of their own.
+    """
+    made: dict[int, int] = {}
+    for ranks in dict.fromkeys(group.ranks for group in groups):
+        made_by = {rank: made.get(rank, 0) for rank in ranks}
+        yield ranks, made_by
+        made |= dict.fromkeys(ranks, max(made_by.values()) + 1)
 
 
 def _new_group(ranks: Sequence[int], backend: str, timeout: timedelta) -> dist.ProcessGroup:
@@ -203,10 +222,10 @@ def check_backend(backend: str) -> None:
         raise UsageError(f"torch {torch.__version__} has no backend {backend!r} here: it has {', '.join(known)}.")
 
 
-def open_engine(*, rank: int, size: int, local_rank: int, backend: str | None, timeout_seconds: float) -> TorchEngine:
-    """Join the world that MASTER_ADDR and MASTER_PORT name, as `rank` of `size`.
+def open_engine(*, rank: int, size: int, local_rank: int, backend: str | None, board: TorchBoard) -> TorchEngine:
+    """Join the world that meets at the store of `board`, as `rank` of `size`.
 
-    Raises UsageError for a backend that cannot run here, CommbenchError if the world does not come together.
+    Raises UsageError for a backend that cannot run here, RendezvousError if the ranks cannot be connected.
     """
     backend = backend or default_backend()
     check_backend(backend)
@@ -214,20 +233,12 @@ def open_engine(*, rank: int, size: int, local_rank: int, backend: str | None, t
     if backend == "nccl":
         device = torch.device("cuda", local_rank % visible_gpus())
         torch.cuda.set_device(device)
-    # A hang is the watchdog's to end: it knows the case. The library's own timeout comes later.
-    library_timeout = timedelta(seconds=2 * timeout_seconds + 60)
-    _join(rank, size, library_timeout)
-    nodes: dict[str, int] = {}
-    world = World(tuple(nodes.setdefault(node, len(nodes)) for node in _gather_texts(node_identity())))
-    return TorchEngine(rank, backend, world, device, library_timeout)
-
-
-def _join(rank: int, size: int, timeout: timedelta) -> None:
-    place = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
     try:
-        dist.init_process_group("gloo", init_method="env://", rank=rank, world_size=size, timeout=timeout)
+        board.store.set_timeout(_LIBRARY_TIMEOUT)
+        dist.init_process_group("gloo", store=board.store, rank=rank, world_size=size, timeout=_LIBRARY_TIMEOUT)
+        identities = _gather_texts(node_identity())
     except (dist.DistError, RuntimeError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        if "EADDRINUSE" in str(error) or "address already in use" in str(error).lower():
-            reason = "the port is in use; set MASTER_PORT to a free one, the same on all ranks"
-        raise RendezvousError(f"rank {rank} of {size} cannot join the others at {place}: {reason}.") from error
+        raise RendezvousError(f"rank {rank} of {size} cannot connect to the others: {first_line(error)}.") from error
+    nodes: dict[str, int] = {}
+    world = World(tuple(nodes.setdefault(node, len(nodes)) for node in identities))
+    return TorchEngine(rank, backend, world, device, _LIBRARY_TIMEOUT)

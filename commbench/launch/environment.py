@@ -88,6 +88,21 @@ def find_place(environment: Mapping[str, str]) -> RankPlace | None:
     return None
 
 
+def expected_hosts(environment: Mapping[str, str], place: RankPlace) -> tuple[str, ...]:
+    """The host of every rank, as far as the launcher says it before anybody has come; `?` where it does not."""
+    nodes, tasks = environment.get("SLURM_STEP_NODELIST"), environment.get("SLURM_STEP_TASKS_PER_NODE")
+    is_known = (
+        place.launcher == "Slurm" and nodes and tasks and "cyclic" not in environment.get("SLURM_DISTRIBUTION", "")
+    )
+    if not (nodes and tasks and is_known):
+        return ("?",) * place.world_size
+    from hostlist import expand_hostlist
+
+    counts = _slurm_tasks(tasks)
+    hosts = [host for host, count in zip(expand_hostlist(nodes), counts, strict=False) for _ in range(count)]
+    return tuple(hosts) if len(hosts) == place.world_size else ("?",) * place.world_size
+
+
 def _place(launcher: _Launcher, environment: Mapping[str, str]) -> RankPlace:
     rank, size = (_number(environment, name, launcher) for name in (launcher.rank, launcher.size))
     if not 0 <= rank < size:
@@ -136,11 +151,14 @@ def _local_size(launcher: _Launcher, environment: Mapping[str, str], local_rank:
     if launcher.name != "Slurm":
         return _number(environment, launcher.local_size, launcher)
     node = _number(environment, "SLURM_NODEID", launcher) if "SLURM_NODEID" in environment else 0
-    return _slurm_tasks(value, node)
+    counts = _slurm_tasks(value)
+    if node >= len(counts):
+        raise UsageError(f"SLURM_NODEID={node} and SLURM_STEP_TASKS_PER_NODE={value!r} contradict each other.")
+    return counts[node]
 
 
-def _slurm_tasks(text: str, node: int) -> int:
-    """Tasks of node number `node` in Slurm's `4(x2),3`."""
+def _slurm_tasks(text: str) -> list[int]:
+    """Tasks of every node in Slurm's `4(x2),3`."""
     counts: list[int] = []
     for part in text.split(","):
         tasks, _, times = part.partition("(x")
@@ -148,9 +166,7 @@ def _slurm_tasks(text: str, node: int) -> int:
         if not (_is_number(tasks) and _is_number(times) and int(times) < 1_000_000):
             raise UsageError(f"cannot read SLURM_STEP_TASKS_PER_NODE={text!r}: expected something like 4(x2),3.")
         counts += [int(tasks)] * int(times)
-    if node >= len(counts):
-        raise UsageError(f"SLURM_NODEID={node} and SLURM_STEP_TASKS_PER_NODE={text!r} contradict each other.")
-    return counts[node]
+    return counts
 
 
 def _check_mpi(launcher: _Launcher, rank: int, size: int, environment: Mapping[str, str]) -> None:

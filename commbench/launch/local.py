@@ -11,16 +11,20 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from multiprocessing import forkserver
 from typing import Any
 from uuid import uuid4
 
+import psutil
+
 from commbench.errors import CommbenchError, InterruptedRunError
 from commbench.launch.environment import LOOPBACK
 
 # Elastic gives a worker 30 s after SIGTERM; one that is stopped never takes it, and there is nothing to wait for.
-_REAP_AFTER_SECONDS = 3.0
+# Those that live first find out and say who is missing.
+_REAP_AFTER_SECONDS = 8.0
 _OUR_EXIT_CODES = frozenset({1, 2, 3, 124})
 
 
@@ -120,6 +124,19 @@ class _Reaper:
         while not self._finished.wait(1.0):
             alive = len(multiprocessing.active_children())
             most = max(most, alive)
-            if alive < most and not self._finished.wait(_REAP_AFTER_SECONDS):
-                for worker in multiprocessing.active_children():
+            if alive < most:
+                self._reap()
+
+    def _reap(self) -> None:
+        give_up = time.monotonic() + _REAP_AFTER_SECONDS
+        while not self._finished.wait(0.25):
+            for worker in multiprocessing.active_children():
+                if time.monotonic() > give_up or _is_stopped(worker.pid):
                     worker.kill()
+
+
+def _is_stopped(pid: int | None) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+    except psutil.NoSuchProcess:
+        return False

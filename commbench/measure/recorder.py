@@ -7,8 +7,8 @@ from typing import Protocol
 from commbench.measure.session import CaseState, Measured, describe
 from commbench.plan.plan import Case
 from commbench.results.schema import Outcome, SampleRow
-from commbench.results.store import RunWriter
 from commbench.results.summary import summarize_group
+from commbench.results.writer import RunWriter
 
 
 class Progress(Protocol):
@@ -24,14 +24,14 @@ class Progress(Protocol):
 
 
 class Recorder:
-    """The observer of rank 0."""
+    """The observer of rank 0. `closed`: cases that were done before it came."""
 
-    def __init__(self, writer: RunWriter, progress: Progress) -> None:
+    def __init__(self, writer: RunWriter, progress: Progress, closed: int = 0) -> None:
         self.directory: Path = writer.directory
         self._writer = writer
         self._progress = progress
         self._cases = {case.index: case for case in writer.record.cases}
-        self._closed = 0
+        self._closed = closed
         self._seconds = 0.0
 
     def sampled(self, case: Case, measured: Sequence[Measured], seconds: float) -> None:
@@ -58,14 +58,18 @@ class Recorder:
         self._progress.update(self._closed, self._seconds, describe(state.case))
 
     def finish(self, outcome: Outcome, seconds: float) -> None:
-        """The run is over."""
-        self._progress.finish()
-        self._writer.finish(outcome, seconds)
+        """The run is over, in good order."""
+        self._writer.complete_summary()
+        self._end(outcome, seconds)
 
     def abandon(self, outcome: Outcome) -> str:
         """The run ends early: keep what there is, and say where."""
-        self.finish(outcome, self._seconds)
+        self._end(outcome, self._seconds)
         return f"What was measured is kept in {self.directory}."
+
+    def _end(self, outcome: Outcome, seconds: float) -> None:
+        self._progress.finish()
+        self._writer.finish(outcome, seconds)
 
 
 class Unrecorded:

@@ -19,11 +19,14 @@ from commbench.measure.verify import Mismatch, find_mismatch, write_pattern, wri
 from commbench.plan.collectives import Blocks
 from commbench.plan.groups import Group
 from commbench.plan.plan import Case, shuffled
+from commbench.results.resume import DoneCase
 from commbench.results.schema import SampleKind, Status
 from commbench.results.summary import GroupSamples
 from commbench.units import format_nbytes
 
 _BARRIERS_TO_TIME = 15
+# What a call is taken to need before any was timed; checking its data included.
+_CAUTIOUS_SECONDS_PER_BYTE = 1.0 / 100e6
 
 
 class Watch(Protocol):
@@ -32,7 +35,15 @@ class Watch(Protocol):
     @property
     def interrupted(self) -> bool: ...
 
-    def watching(self, what: str) -> AbstractContextManager[None]: ...
+    def watching(self, what: str, expected_seconds: float = 0.0) -> AbstractContextManager[None]: ...
+
+    def step(self, expected_seconds: float) -> None:
+        """What is watched has come further; what follows is expected to take so long."""
+        ...
+
+    def blame(self, what: str, reason: str) -> TransportError:
+        """The error for a collective that failed for `reason`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +82,22 @@ class CaseState:
     calls: list[int]
     rounds: int = 0
     spent_seconds: float = 0.0
+    slowest_seconds: float = 0.0
     status: Status | None = None
     reason: str = ""
     mismatches: list[Mismatch] = field(default_factory=list)
+
+    @property
+    def expected_seconds(self) -> float:
+        """Of one batch on all groups, from the slowest call so far; the same on every rank."""
+        nbytes = max(self.case.nbytes(group) for group in self.case.groups)
+        return sum(self.calls) * (self.slowest_seconds or nbytes * _CAUTIOUS_SECONDS_PER_BYTE)
+
+    def take_over(self, done: DoneCase) -> None:
+        """Be closed as the stored run has closed this case."""
+        self.status, self.reason = done.status, done.reason
+        for samples, wrong in zip(self.samples, done.wrong, strict=True):
+            samples.wrong = wrong
 
     def keep(self, measured: Measured) -> None:
         """Add the first call or a visit's batches to the samples."""
@@ -109,12 +133,14 @@ def guarded(engine: Engine, watch: Watch, what: str) -> Iterator[None]:
         with watch.watching(what):
             yield
     except engine.transport_errors as error:
-        reason = engine.explain(error)
-        raise TransportError(f"{what} failed: {reason}; a rank has died, or its link is down.") from error
+        raise watch.blame(what, engine.explain(error)) from error
 
 
 class Session:
-    """Measures `cases` on `engine`. Make one on every rank with the same cases, rules and seed, then `run` them."""
+    """Measures `cases` on `engine`. Make one on every rank with the same cases, rules and seed, then `run` them.
+
+    `done`: the cases that a stored run has closed already; they count as cases, so each has the share that it had.
+    """
 
     def __init__(
         self,
@@ -126,8 +152,11 @@ class Session:
         verify: bool,
         observer: Observer,
         watch: Watch,
+        done: Sequence[DoneCase] = (),
     ) -> None:
         self.states = [CaseState(case, [GroupSamples() for _ in case.groups], [1] * len(case.groups)) for case in cases]
+        for kept in done:
+            self.states[kept.index].take_over(kept)
         self.seconds = 0.0
         self.interrupted = False
         self._engine = engine
@@ -146,7 +175,8 @@ class Session:
         with guarded(self._engine, self._watch, "the barrier before the first case"):
             self._target_seconds = batch_target_seconds(self._engine.stopwatch.resolution_seconds, self._time_barrier())
         for state in self.states:
-            self._close_if_impossible(state)
+            if state.status is None:
+                self._close_if_impossible(state)
         round_number = 0
         while (cases := [state.case for state in self.states if state.status is None]) and not self.interrupted:
             for case in shuffled(cases, self._seed, round_number):
@@ -169,6 +199,7 @@ class Session:
         """One case in one round: at the first visit its first call, its data and its warm-up; then some batches."""
         case, started = state.case, self.seconds
         with guarded(self._engine, self._watch, describe(case)):
+            self._watch.step(state.expected_seconds)
             calls = [self._prepare(case, group) for group in case.groups]
             measured = self._measure_round(state, calls)
         state.rounds += 1
@@ -248,6 +279,7 @@ class Session:
         scope = None if state.case.concurrency == "together" else state.case.groups[0]
         taken = np.full((2, len(calls), batches), -np.inf)
         for batch in range(batches):
+            self._watch.step(state.expected_seconds)
             if scope is None or calls[0] is not None:
                 engine.barrier(scope)
             for position, call in enumerate(calls):
@@ -257,6 +289,7 @@ class Session:
                     if elapsed.enqueue_seconds is not None:
                         taken[1, position, batch] = elapsed.enqueue_seconds / state.calls[position]
         seconds, enqueue = self._exchange(taken.ravel()).reshape(taken.shape)
+        state.slowest_seconds = max(state.slowest_seconds, float(seconds.max()))
         has_enqueue = bool(np.isfinite(enqueue).all())
         return Measured(kind, state.rounds, tuple(state.calls), seconds, enqueue if has_enqueue else None)
 

@@ -1,8 +1,4 @@
-"""Ends a process that hangs: a thread that needs nothing of the main one, which may be stuck in a collective.
-
-First form: each process watches itself. Rank 0 speaks first; the others wait a moment longer, for the case that it is
-rank 0 that cannot.
-"""
+"""Ends a process that waits in vain: a thread that needs nothing of the main one, which may be stuck."""
 
 import os
 import select
@@ -11,38 +7,57 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, Self
 
 import psutil
 
-from commbench.errors import InterruptedRunError, StalledError
+from commbench.errors import InterruptedRunError, StalledError, TransportError
+from commbench.measure.monitor import Blame, Monitor
 from commbench.results.schema import Outcome
 
-_HINT = "look for a rank that is stopped, or a link that is down"
-_TICK_SECONDS = 0.5
-_OTHERS_WAIT_SECONDS = 2.0
+_TICK_SECONDS = 0.25
 _INTERRUPT_GRACE_SECONDS = 5.0
+_ALARM_GRACE_SECONDS = 1.5  # in which this rank's own collective may fail, or the run may end
+# What a step may take unless --timeout says it: many times what is expected of it, and never less than the floor.
+_EXPECTED_TIMES = 30.0
+_FLOOR_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """What the main thread waits for, since when, and for how long it may."""
+
+    what: str
+    since: float
+    allowed_seconds: float
 
 
 class Watchdog:
-    """Watches the current case's deadline, Ctrl-C, and the process that started this one.
+    """Watches the current step's deadline, Ctrl-C, the other ranks' alarms, and the process that started this one.
 
-    `on_end(outcome, message)` is called in the watchdog's thread just before it ends the process.
+    `timeout_seconds`: of every step; None: many times what a step is expected to take.
+    `on_end(outcome, message)` is called in the watchdog's thread just before it ends the process; the message is empty
+    where another rank speaks.
     """
 
     def __init__(
         self,
         rank: int,
-        timeout_seconds: float,
+        timeout_seconds: float | None,
         parent_pid: int | None,
         on_end: Callable[[Outcome, str], None],
     ) -> None:
+        self.position = 0
         self._rank = rank
         self._timeout_seconds = timeout_seconds
         self._parent_pid = parent_pid
         self._on_end = on_end
-        self._watched: tuple[float, str, str] | None = None
+        self._monitor: Monitor | None = None
+        self._watched: _Watched | None = None
         self._interrupted_at: float | None = None
+        self._alarm_at: float | None = None
+        self._blaming = threading.Lock()
         self._wake_read, self._wake_write = os.pipe()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="commbench-watchdog", daemon=True)
@@ -50,7 +65,7 @@ class Watchdog:
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C was pressed: the session ends at the next chance."""
+        """Whether Ctrl-C was pressed, or SIGTERM came: the session ends at the next chance."""
         return self._interrupted_at is not None
 
     def __enter__(self) -> Self:
@@ -59,13 +74,14 @@ class Watchdog:
         os.set_blocking(self._wake_read, False)
         # The byte is written at once, also while the main thread is stuck inside a library.
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        self._handlers[signal.SIGINT] = signal.signal(signal.SIGINT, lambda _signum, _frame: None)
-        self._handlers[signal.SIGTERM] = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._handlers[number] = signal.signal(number, lambda _signum, _frame: None)
         self._thread.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         """Watch no more, and give the signals back."""
+        self.dismiss_monitor()
         self._stopped.set()
         os.write(self._wake_write, b"\0")  # wakes the thread
         self._thread.join()
@@ -75,53 +91,105 @@ class Watchdog:
         os.close(self._wake_read)
         os.close(self._wake_write)
 
+    def ask(self, monitor: Monitor) -> None:
+        """From now on let `monitor` say who is to blame."""
+        self._monitor = monitor
+
+    def dismiss_monitor(self) -> None:
+        """The other ranks' signs of life are over, and no alarm."""
+        if self._monitor:
+            self._monitor.stop()
+        self._monitor = None
+
+    def look(self) -> tuple[int, str]:
+        """How many steps the main thread has made, and what it waits for; empty between two waits."""
+        watched = self._watched
+        return self.position, watched.what if watched else ""
+
     @contextmanager
-    def watching(self, what: str, hint: str = _HINT) -> Iterator[None]:
-        """Give the body `timeout_seconds`; if it takes longer, `what` it was and the `hint` are said."""
-        self._watched = (time.monotonic(), what, hint)
+    def watching(
+        self, what: str, expected_seconds: float = 0.0, allowed_seconds: float | None = None
+    ) -> Iterator[None]:
+        """Give the body a deadline; if it takes longer, `what` it was is said, and who keeps it waiting."""
+        self._begin(what, allowed_seconds or self._allowed(expected_seconds))
         try:
             yield
         finally:
             self._watched = None
+
+    def step(self, expected_seconds: float) -> None:
+        """The watched body has come further: what follows has a deadline of its own."""
+        if self._watched:
+            self._begin(self._watched.what, self._allowed(expected_seconds))
+
+    def blame(self, what: str, reason: str) -> TransportError:
+        """The error for a collective that failed here for `reason`; finds out who is gone, which takes a few beats."""
+        self._blaming.acquire()  # never released: the process is ending, and one verdict is enough
+        self._watched = None
+        found = self._monitor.blame_failure(reason) if self._monitor else Blame("a peer has died or its link is down")
+        return TransportError(f"{what} failed: {found.text} ({reason}).", is_quiet=found.is_quiet)
+
+    def _begin(self, what: str, allowed_seconds: float) -> None:
+        self.position += 1
+        self._watched = _Watched(what, time.monotonic(), allowed_seconds)
+
+    def _allowed(self, expected_seconds: float) -> float:
+        return self._timeout_seconds or max(_FLOOR_SECONDS, _EXPECTED_TIMES * expected_seconds)
 
     def _watch(self) -> None:
         while not self._stopped.is_set():
             ready, _, _ = select.select([self._wake_read], [], [], _TICK_SECONDS)
             if ready:
                 self._take_signals()
-            self._check_interrupt()
             self._check_parent()
-            self._check_deadline()
+            if not self._blaming.locked():
+                self._check_interrupt()
+                self._check_alarm()
+                self._check_deadline()
 
     def _take_signals(self) -> None:
         with suppress(BlockingIOError):
-            if signal.SIGINT in os.read(self._wake_read, 64) and self._interrupted_at is None:
+            came = os.read(self._wake_read, 64)
+            if (signal.SIGINT in came or signal.SIGTERM in came) and self._interrupted_at is None:
                 self._interrupted_at = time.monotonic()
 
     def _check_interrupt(self) -> None:
         if self._interrupted_at is None or time.monotonic() - self._interrupted_at < _INTERRUPT_GRACE_SECONDS:
             return
         watched = self._watched
-        doing = f" in {watched[1]}" if watched else ""
+        doing = f" in {watched.what}" if watched else ""
         self._end("interrupted", f"rank {self._rank} was interrupted{doing}.", InterruptedRunError.exit_code)
 
     def _check_parent(self) -> None:
         if self._parent_pid is not None and not _is_alive(self._parent_pid):
             os._exit(StalledError.exit_code)  # nobody is left to tell
 
+    def _check_alarm(self) -> None:
+        """Another rank's collective has failed: this one waits for it, perhaps for ever."""
+        monitor, watched = self._monitor, self._watched
+        if monitor is None or watched is None or not monitor.alarm:
+            self._alarm_at = None
+            return
+        self._alarm_at = self._alarm_at or time.monotonic()
+        if time.monotonic() - self._alarm_at < _ALARM_GRACE_SECONDS or not self._blaming.acquire(blocking=False):
+            return
+        found = monitor.blame_failure(monitor.alarm)
+        message = "" if found.is_quiet else f"{watched.what} failed: {found.text} ({monitor.alarm})."
+        self._end("failed", message, TransportError.exit_code)
+
     def _check_deadline(self) -> None:
         watched = self._watched
         if watched is None:
             return
-        since, what, hint = watched
-        waited = time.monotonic() - since
-        if waited < self._timeout_seconds + (_OTHERS_WAIT_SECONDS if self._rank else 0.0):
+        waited = time.monotonic() - watched.since
+        if waited < watched.allowed_seconds or not self._blaming.acquire(blocking=False):
             return
+        found = self._monitor.blame_stall() if self._monitor else Blame("look for a rank that is stopped")
         message = (
-            f"rank {self._rank} hangs in {what}: no progress for {waited:.0f} s, at most {self._timeout_seconds:g} s "
-            f"were allowed (--timeout); {hint}."
+            f"{watched.what} hangs: no progress for {waited:.0f} s, at most {watched.allowed_seconds:g} s were allowed "
+            f"(--timeout); {found.text}."
         )
-        self._end("stalled", message, StalledError.exit_code)
+        self._end("stalled", "" if found.is_quiet else message, StalledError.exit_code)
 
     def _end(self, outcome: Outcome, message: str, exit_code: int) -> None:
         try:

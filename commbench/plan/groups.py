@@ -7,9 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 
 from commbench.errors import UsageError, unknown_name
+
+_MOST_READ = 1 << 20  # ranks in a text of a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +121,24 @@ def _strided(world: World, spec: str) -> Iterator[Wave]:
 
 
 def _ladder(world: World, _: str) -> Iterator[Wave]:
-    """The first 2, 4, 8, … ranks and at last all: each rung is a wave, for they share ranks."""
+    """All ranks of the first 2, 4, 8, … nodes, on one node the first 2, 4, 8, … ranks, and at last all.
+
+    Each rung is a wave, for they share ranks.
+    """
     if world.size < 2:
         raise UsageError("layout ladder needs at least 2 ranks, the world has 1.")
-    rungs = [1 << power for power in range(1, world.size.bit_length()) if 1 << power < world.size]
-    for rung in [*rungs, world.size]:
-        yield Wave("ladder", (Group(f"first {rung}", tuple(range(rung))),))
+    nodes = world.ranks_by_node()
+    if len(nodes) == 1:
+        for rung in _rungs(world.size):
+            yield Wave("ladder", (Group(f"first {rung}", tuple(range(rung))),))
+        return
+    for rung in _rungs(len(nodes)):
+        yield Wave("ladder", (Group(f"{rung} nodes", tuple(sorted(chain(*nodes[:rung])))),))
+
+
+def _rungs(top: int) -> list[int]:
+    """2, 4, 8, … below `top`, and `top`."""
+    return [*(1 << power for power in range(1, top.bit_length()) if 1 << power < top), top]
 
 
 def _ranks(world: World, spec: str) -> Iterator[Wave]:
@@ -155,7 +170,7 @@ LAYOUTS: dict[str, Layout] = {
         Layout("pairs", "", "every pair of ranks, in rounds of disjoint pairs", _pairs),
         Layout("halves", "", "the first and the second half of the world", _halves),
         Layout("strided", "N", "N groups: every N-th rank", _strided),
-        Layout("ladder", "", "the first 2, 4, 8, … ranks and all, for scaling", _ladder),
+        Layout("ladder", "", "the first 2, 4, 8, … nodes and all, or ranks on one node, for scaling", _ladder),
         Layout("ranks", "LIST/LIST…", "explicit ranks, like ranks:0-3/4-7", _ranks),
     )
 }
@@ -189,6 +204,17 @@ def format_ranks(ranks: Sequence[int]) -> str:
         else:
             runs.append([rank, rank])
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def read_ranks(text: str) -> tuple[int, ...]:
+    """The ranks that `format_ranks` wrote; () where a file holds something else, or more than 2^20 ranks."""
+    runs = []
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part, re.ASCII)
+        if match is None:
+            return ()
+        runs.append(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return tuple(chain(*runs)) if sum(map(len, runs)) <= _MOST_READ else ()
 
 
 def _wave(layout: str, groups: Iterable[Sequence[int]]) -> Wave:

@@ -6,6 +6,8 @@ from io import StringIO
 from itertools import groupby
 
 from commbench.plan.collectives import COLLECTIVES
+from commbench.report.scaling import scaling_lines
+from commbench.report.slow_groups import slow_group_lines, slower_than_median
 from commbench.results.schema import SummaryRow
 from commbench.results.store import Run
 from commbench.units import format_nbytes
@@ -15,10 +17,13 @@ _WIDE = 1 << 20  # a table is never cut: people pipe it, and the name of a group
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One case in the table: the row of its slowest group, and how many groups it had."""
+    """One case in the table: the row of its slowest group, how many groups it had, and how many times slower than the
+    median group of its like the slowest is; None where it has no like.
+    """
 
     row: SummaryRow
     groups: int
+    slower: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,7 @@ def table_lines(rows: Iterable[SummaryRow]) -> list[Line]:
     for _, group in groupby(rows, key=lambda row: row.case):
         members = list(group)
         slowest = max(members, key=lambda row: (row.status == "wrong", row.seconds_median or 0.0))
-        lines.append(Line(slowest, len(members)))
+        lines.append(Line(slowest, len(members), slower_than_median(slowest, members)))
     return lines
 
 
@@ -60,7 +65,7 @@ def format_table(run: Run) -> str:
     console = Console(file=text, width=_WIDE, color_system=None, markup=False, highlight=False)
     console.print(table)
     body = "\n".join(line.rstrip() for line in text.getvalue().splitlines())
-    return "\n".join([_title(run), body.rstrip("\n"), "", *legend(run.rows)]) + "\n"
+    return "\n".join([_title(run), body.rstrip("\n"), "", *_below(run)]) + "\n"
 
 
 def format_markdown(run: Run) -> str:
@@ -74,7 +79,11 @@ def format_markdown(run: Run) -> str:
         *escaped,
     ]
     table = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([_title(run), "", *table, "", *(f"{line}  " for line in legend(run.rows))]) + "\n"
+    return "\n".join([_title(run), "", *table, "", *(f"{line}  " for line in _below(run))]) + "\n"
+
+
+def _below(run: Run) -> list[str]:
+    return [*legend(run.rows), *scaling_lines(run), *slow_group_lines(run)]
 
 
 def legend(rows: Sequence[SummaryRow]) -> list[str]:
@@ -91,6 +100,8 @@ def legend(rows: Sequence[SummaryRow]) -> list[str]:
         lines.append(f"busbw = algbw × factor: {factors}.")
     if any(row.efficiency is not None for row in rows):
         lines.append("theory: steps × alpha + factor × size / the link's nominal rate; efficiency = theory / time.")
+    if any(row.contention is not None for row in rows):
+        lines.append("contention: time together / time alone, of the same group.")
     lines += _counts(rows)
     return lines
 
@@ -170,6 +181,10 @@ def _rate(value: float | None, line: Line) -> str:
     return f"{value:.3f}" if value < 10 else f"{value:.2f}"
 
 
+def _times(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}x"
+
+
 def _wrong(line: Line) -> str:
     return "N/A" if line.row.wrong is None and line.row.seconds_median is not None else _number(line.row.wrong, 0)
 
@@ -187,6 +202,9 @@ COLUMNS = (
     Column("\nconcurrency", lambda line: line.row.concurrency, False, _several_layouts),
     Column("slowest\ngroup", lambda line: line.row.group, False, _several_layouts),
     Column("link\nclass", lambda line: line.row.link_class, False, _several_layouts),
+    Column("slowest\n/ median", lambda line: _times(line.slower), True,
+           lambda lines: any(line.slower is not None for line in lines)),
+    Column("\ncontention", lambda line: _times(line.row.contention), True, _any("contention")),
     Column("time\n(us)", lambda line: _microseconds(line.row.seconds_median)),
     Column("\n±", _half_width),
     Column("p99\n(us)", lambda line: _microseconds(line.row.seconds_p99), True,

@@ -4,7 +4,7 @@ Schema history (`schema_version` in run.json):
   1  commbench 0.1.0: the first.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Literal
 
 from commbench.plan.plan import Concurrency, Mode
@@ -18,7 +18,7 @@ Outcome = Literal["running", "complete", "interrupted", "stalled", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One node, and the ranks that ran on it as `0-3`."""
+    """One node, and the ranks that ran on it as `0-3`; `interface`: which one reached the others, and why."""
 
     name: str
     cpu: str
@@ -26,6 +26,7 @@ class Host:
     kernel: str
     ranks: str = ""
     binding: str = ""
+    interface: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class CaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """run.json: what was asked, on what, and how it ended."""
+    """run.json: what was asked, on what, and how it ended. `resumed_utc`: when it was gone on with by --resume."""
 
     schema_version: int
     created_utc: str
@@ -84,6 +85,7 @@ class RunRecord:
     environment: dict[str, str]
     outcome: Outcome = "running"
     measured_seconds: float = 0.0
+    resumed_utc: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,10 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """One row of summary.csv: a case on one group. None is an empty cell: not measured, or not applicable."""
+    """One row of summary.csv: a case on one group. None is an empty cell: not measured, or not applicable.
+
+    `contention`: the median together over the median alone, where a layout was measured both ways.
+    """
 
     case: int
     engine: str
@@ -140,7 +145,10 @@ class SummaryRow:
     wrong: int | None
     status: Status
     reason: str
+    contention: float | None = None
 
 
 SAMPLE_COLUMNS = tuple(field.name for field in fields(SampleRow))
 SUMMARY_COLUMNS = tuple(field.name for field in fields(SummaryRow))
+# A column that came later has a default, and may be missing in an older file.
+OPTIONAL_COLUMNS = {field.name: field.default for field in fields(SummaryRow) if field.default is not MISSING}

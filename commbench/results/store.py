@@ -1,36 +1,23 @@
-"""The directory of a run: run.json, samples.csv, summary.csv. Written while measuring, read also when half-written."""
+"""Reads the directory of a run: run.json, samples.csv, summary.csv; also a half-written one. `writer.py` writes it."""
 
 import csv
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from operator import attrgetter
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import UnionType
 from typing import Any, TextIO, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from commbench.errors import CommbenchError, UsageError
+from commbench.errors import CommbenchError
 from commbench.plan.collectives import COLLECTIVES
 from commbench.plan.dtypes import DTYPES
 from commbench.results.batches import read_plain_samples
-from commbench.results.schema import (
-    SAMPLE_COLUMNS,
-    SCHEMA_VERSION,
-    SUMMARY_COLUMNS,
-    Outcome,
-    RunRecord,
-    SampleRow,
-    SummaryRow,
-)
+from commbench.results.schema import OPTIONAL_COLUMNS, SCHEMA_VERSION, RunRecord, SampleRow, SummaryRow
 from commbench.results.summary import GroupSamples, summarize_group
 
 RUN_FILE, SAMPLES_FILE, SUMMARY_FILE, PLOTS_DIR = "run.json", "samples.csv", "summary.csv", "plots"
 _TOO_LARGE = 1 << 62  # no size and no count of ranks comes near: a damaged file
-
-# Not dataclasses.astuple: it copies every value, and a large run has millions.
-_SAMPLE_VALUES, _SUMMARY_VALUES = attrgetter(*SAMPLE_COLUMNS), attrgetter(*SUMMARY_COLUMNS)
 
 Row = TypeVar("Row", SampleRow, SummaryRow)
 
@@ -44,81 +31,6 @@ class Run:
     rows: tuple[SummaryRow, ...]
 
 
-def check_new_directory(directory: Path) -> None:
-    """Raise UsageError if a run cannot be written to `directory`: it holds something, or may not be written."""
-    try:
-        existing = next(path for path in (directory, *directory.absolute().parents) if path.exists())
-        holds_something = directory.is_dir() and any(directory.iterdir())
-    except OSError as error:
-        raise UsageError(f"cannot use {directory}: {error.strerror}; give another --out.") from error
-    if not existing.is_dir():
-        raise UsageError(f"{existing} is a file, not a directory: give another --out.")
-    if holds_something:
-        what = "a run" if (directory / RUN_FILE).exists() else "other files"
-        raise UsageError(f"{directory} already holds {what} and is never overwritten: give another --out.")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise UsageError(f"{existing} is not writable: give an --out that is.")
-
-
-class RunWriter:
-    """Writes a run while it is measured. Every method leaves the directory readable."""
-
-    def __init__(self, directory: Path, record: RunRecord) -> None:
-        """Make `directory` and start the run in it. Raises UsageError if it holds something, CommbenchError on I/O."""
-        check_new_directory(directory)
-        self.directory = directory
-        self.record = record
-        with _storing(directory):
-            directory.mkdir(parents=True, exist_ok=True)
-            self._samples = _start_csv(directory / SAMPLES_FILE, SAMPLE_COLUMNS)
-            self._summary = _start_csv(directory / SUMMARY_FILE, SUMMARY_COLUMNS)
-            self._write_record()  # last: where there is a run.json there is a run to load
-
-    def add_samples(self, rows: Iterable[SampleRow]) -> None:
-        """Append to samples.csv and flush. Raises CommbenchError when the disk is full."""
-        self._append(self._samples, rows)
-
-    def add_summary(self, rows: Iterable[SummaryRow]) -> None:
-        """Append to summary.csv and flush. Raises CommbenchError when the disk is full."""
-        self._append(self._summary, rows)
-
-    def finish(self, outcome: Outcome, measured_seconds: float) -> None:
-        """Say in run.json how the run ended, and close the files."""
-        self.record = replace(self.record, outcome=outcome, measured_seconds=measured_seconds)
-        with _storing(self.directory):
-            self._write_record()
-            self._samples.close()
-            self._summary.close()
-
-    def _append(self, file: TextIO, rows: Iterable[SampleRow] | Iterable[SummaryRow]) -> None:
-        with _storing(self.directory):
-            csv.writer(file, lineterminator="\n").writerows(map(_cells, rows))
-            file.flush()
-
-    def _write_record(self) -> None:
-        # Renamed into place: a reader, or a run that is killed here, never sees half a record.
-        part = self.directory / (RUN_FILE + ".part")
-        part.write_bytes(msgspec.json.format(msgspec.json.encode(self.record), indent=1) + b"\n")
-        part.rename(self.directory / RUN_FILE)
-
-
-class _storing:
-    """Turns an OSError into the CommbenchError that says what to do."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            raise CommbenchError(
-                f"cannot write to {self._directory}: {error.strerror or error}; "
-                "what was written until now is kept. Free some space or give another --out."
-            ) from error
-
-
 def load_run(directory: Path) -> Run:
     """The run in `directory`, also a half-written one: cases without a summary row are summarized from their samples
     (status `partial`), and those without samples are `missing`.
@@ -126,7 +38,7 @@ def load_run(directory: Path) -> Run:
     Raises CommbenchError if there is no run, if it is of a newer schema, or if a file does not read as one.
     """
     record = _load_record(directory)
-    done = {(row.case, row.layout, row.group): row for row in _read_rows(directory / SUMMARY_FILE, SummaryRow)}
+    done = {(row.case, row.layout, row.group): row for row in read_summary(directory)}
     expected = [(case, position) for case in record.cases for position in case.groups]
     keys = [(case.index, record.groups[position].layout, record.groups[position].name) for case, position in expected]
     partial: dict[tuple[int, int], GroupSamples] = {}
@@ -159,6 +71,11 @@ def load_run(directory: Path) -> Run:
 def read_samples(directory: Path) -> Iterator[SampleRow]:
     """Every row of samples.csv, one at a time. Raises CommbenchError for a row that does not read as one."""
     return _read_rows(directory / SAMPLES_FILE, SampleRow)
+
+
+def read_summary(directory: Path) -> Iterator[SummaryRow]:
+    """Every row of summary.csv in the order of the file. Raises CommbenchError for a row that does not read as one."""
+    return _read_rows(directory / SUMMARY_FILE, SummaryRow)
 
 
 class _Version(msgspec.Struct):
@@ -229,24 +146,6 @@ def _collect_carefully(path: Path) -> dict[tuple[int, int], GroupSamples]:
     return collected
 
 
-def _start_csv(path: Path, columns: Sequence[str]) -> TextIO:
-    file = path.open("x", newline="", encoding="utf-8")
-    csv.writer(file, lineterminator="\n").writerow(columns)
-    file.flush()
-    return file
-
-
-def _cells(row: SampleRow | SummaryRow) -> list[Any]:
-    values = _SAMPLE_VALUES(row) if isinstance(row, SampleRow) else _SUMMARY_VALUES(row)
-    return ["" if value is None else _cell(value) for value in values]
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, bool):
-        return int(value)
-    return f"{value:.9g}" if isinstance(value, float) else value
-
-
 def _read_rows(path: Path, kind: type[Row]) -> Iterator[Row]:
     """The rows of a CSV file of ours. A torn last line is left out; any other bad line is an error with its number."""
     readers = _readers(kind)
@@ -256,14 +155,20 @@ def _read_rows(path: Path, kind: type[Row]) -> Iterator[Row]:
             header = next(lines, None)
             if header is None:  # the run ended before its first flush
                 return
-            if header != list(readers):
+            if header not in _known_headers(readers):
                 raise CommbenchError(f"{path} does not start with the columns of {path.name}: found {header[:4]}….")
+            readers = {name: readers[name] for name in header}
             for cells in lines:
                 yield _row(path, lines.line_num, kind, readers, cells)
     except OSError as error:
         raise CommbenchError(f"cannot read {path}: {error.strerror}.") from error
     except csv.Error as error:
         raise CommbenchError(f"{path} line {lines.line_num} does not read as CSV: {error}.") from error
+
+
+def _known_headers(readers: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Today's columns, and those of an older file."""
+    return list(readers), [name for name in readers if name not in OPTIONAL_COLUMNS]
 
 
 def _row(path: Path, number: int, kind: type[Row], readers: dict[str, Any], cells: list[str]) -> Row:

@@ -32,9 +32,16 @@ from tests.cli.conftest import Call
         (["--engine", "cupy"], "engine cupy needs the package cupy, which is not installed"),
         (["--backend", "nccl"], "backend nccl needs a GPU"),
         (["--backend", "carrier_pigeon"], "has no backend 'carrier_pigeon' here: it has gloo"),
+        (["--link-rate", "nte=25GB/s"], "unknown link class 'nte': did you mean net? known are nvlink, pix"),
+        (["--link-rate", "25GB/s"], "cannot read the link rate '25GB/s': write CLASS=RATE, like net=25GB/s"),
+        (["--link-rate", "net=fast"], "cannot read the rate 'fast': write it like 25GB/s or 400Mbit/s"),
+        (["--link-rate", "net=400Mb/s"], "cannot read the rate '400Mb/s'"),
+        (["--link-rate", "net=0GB/s"], "'0GB/s' is not above zero and finite"),
+        (["--engine", "fake", "--link-rate", "net=1GB/s", "--link-rate", "net=2GB/s"],
+         "--link-rate gives net two rates: a link class has one"),
         (["--colectives", "all"], "No such option"),
     ],
-)
+)  # fmt: skip
 def test_one_sentence_and_exit_2(options: list[str], sentence: str, call: Call, tmp_path: Path) -> None:
     ended = call("sweep", "--out", str(tmp_path / "run"), *options)
     assert ended.code == 2

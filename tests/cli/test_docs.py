@@ -38,7 +38,7 @@ def test_the_options_of_sweep_are_a_contract() -> None:
     """Scripts depend on them: one that goes, or is renamed, is a decision, not an accident."""
     promised = (
         "--collectives --sizes --layout --concurrency --ranks --engine --backend --dtype --redop --mode --precision "
-        "--budget --in-place --no-verify --bind --timeout --seed --out --format -o -q -v"
+        "--budget --in-place --no-verify --bind --timeout --seed --out --resume --link-rate --format -o -q -v"
     )
     offered = {name for option in sweep.params for name in (*option.opts, *option.secondary_opts)}
     assert set(promised.split()) <= offered

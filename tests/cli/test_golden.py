@@ -18,6 +18,16 @@ TABLES = {
                 "ranks-per-node=2,net=20us:10GB/s,net@64K=80us:20GB/s"],
     "latency_noise": ["--ranks", "4", "--mode", "latency", "--sizes", "8,1M", "--collectives", "all_reduce,barrier",
                       "--fake", "noise=2%", "--seed", "7", "--dtype", "bfloat16,int8", "--redop", "max,avg"],
+    "ladder": ["--ranks", "16", "--layout", "ladder", "--collectives", "all_reduce,all_gather,barrier", "--sizes",
+               "1K,64M", "--fake", "ranks-per-node=2,slow-rank=9:3"],
+    "ladder_one_node": ["--ranks", "6", "--layout", "ladder", "--collectives", "all_reduce", "--sizes", "1K,64M"],
+    "contention": ["--ranks", "8", "--layout", "node", "--layout", "rail", "--concurrency", "alone", "--concurrency",
+                   "together", "--collectives", "all_reduce", "--sizes", "1K,64M", "--fake",
+                   "ranks-per-node=4,contention=2.5,slow-link=1-5:2"],
+    "slow_pair": ["--ranks", "4", "--layout", "pairs", "--collectives", "all_reduce", "--sizes", "1K,64M",
+                  "--link-rate", "net=400Mbit/s", "--fake", "ranks-per-node=1,net=10us:400mbit,slow-rank=2:4"],
+    "link_rate": ["--ranks", "4", "--layout", "world", "--layout", "node", "--collectives", "broadcast", "--sizes",
+                  "64M", "--link-rate", "net=50GB/s", "--link-rate", "nvlink=400GB/s", "--fake", "ranks-per-node=2"],
     "one_rank": ["--ranks", "1", "--collectives", "all_reduce,broadcast", "--sizes", "1K"],
 }  # fmt: skip
 

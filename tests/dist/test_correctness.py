@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from commbench.results.store import load_run
 from tests.conftest import Commands, sweep
 
 pytestmark = pytest.mark.dist
@@ -107,3 +108,13 @@ def test_layouts_alone_and_together(mode: str, commands: Commands, tmp_path: Pat
     assert groups["ladder", "together"] == groups["node", "together"] == []
     assert all(float(row["seconds_median"]) > 0 and row["wrong"] == "0" for row in rows)
     assert {row["mode"] for row in rows} == {mode}
+
+
+def test_ranks_may_be_in_more_groups_than_others(commands: Commands, tmp_path: Path) -> None:
+    layouts = ("--layout", "ladder", "--layout", "pairs", "--layout", "ranks:0/1-2")
+    ended = commands.run(sweep("--ranks", "3", *layouts, "--collectives", "all_reduce", "--sizes", "1K", "--budget",
+                               "0.3s", "--timeout", "60s", "--no-plots", "--out", str(tmp_path / "run")))  # fmt: skip
+    assert ended.code == 0, ended.err
+    rows = load_run(tmp_path / "run").rows
+    assert [row.group for row in rows] == ["first 2", "first 3", "1-2", "0-2", "0-1", "0", "1-2"]
+    assert {row.wrong for row in rows} == {0}

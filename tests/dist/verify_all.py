@@ -44,7 +44,7 @@ def verify(in_place: bool) -> list[str]:
     request = PlanRequest(tuple(COLLECTIVES), SIZES, ("world",), tuple(DTYPES), REDOPS, in_place=in_place)
     cases = [case for case in build_plan(request, engine.world, engine.one_buffer) if case.collective != "barrier"]
     engine.allocate(max(SIZES), max(SIZES))
-    engine.create_group(cases[0].groups[0])
+    engine.create_groups(cases[0].groups)
     found = Counter(check(engine, case, place.rank) for case in cases)
     texts = engine.gather_texts("\n".join(f"{count} x {what}" for what, count in found.items()))
     engine.close()

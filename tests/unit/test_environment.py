@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from commbench.errors import UsageError
-from commbench.launch.environment import RankPlace, find_place
+from commbench.launch.environment import RankPlace, expected_hosts, find_place
 
 MEETING = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500"}
 JOB_POD = {"RANK": "2", "WORLD_SIZE": "4", **MEETING}
@@ -214,3 +214,18 @@ def test_any_environment_gives_a_place_or_none_or_is_refused(changed: dict[str, 
         assert 0 <= place.rank < place.world_size
         assert 0 < place.master_port < 65536
         assert place.master_addr
+
+
+@pytest.mark.parametrize(
+    ("environment", "hosts"),
+    [
+        (SLURM, ("gpu07", "gpu07", "gpu08", "gpu08", "gpu09", "gpu09", "gpu10")),
+        (SLURM | {"SLURM_DISTRIBUTION": "cyclic"}, ("?",) * 7),
+        (SLURM | {"SLURM_STEP_NODELIST": "gpu[07-08]"}, ("?",) * 7),
+        (JOB_POD, ("?",) * 4),
+    ],
+)
+def test_expected_hosts(environment: dict[str, str], hosts: tuple[str, ...]) -> None:
+    place = find_place(environment)
+    assert place is not None
+    assert expected_hosts(environment, place) == hosts

@@ -32,6 +32,7 @@ US = 1e-6
         ("net@1K=1us:1GB/s, net@1K=2us:2GB/s", FakeMachine(lines=(NVLINK, NET, FakeLine("net", 1024, 2 * US, 2e9)))),
         ("slow-rank=3:2", FakeMachine(slow_ranks={3: 2.0})),
         ("slow-rank=3:x1.5,slow-rank=0:4", FakeMachine(slow_ranks={3: 1.5, 0: 4.0})),
+        ("contention=2.5", FakeMachine(contention=2.5)),
         ("slow-link=0-9:10", FakeMachine(slow_links={(0, 9): 10.0})),
         ("ranks-per-node=2,noise=0.5,slow-rank=1:2", FakeMachine(2, noise=0.5, slow_ranks={1: 2.0})),
     ],

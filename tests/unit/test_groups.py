@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commbench.errors import UsageError
-from commbench.plan.groups import LAYOUTS, Group, World, check_layout, cut_world, format_ranks
+from commbench.plan.groups import LAYOUTS, Group, World, check_layout, cut_world, format_ranks, read_ranks
 
 ONE = World((0,))
 EVEN = World((0, 0, 0, 0, 1, 1, 1, 1))
@@ -75,6 +75,22 @@ def test_ladder_climbs_by_two_and_ends_with_all(size: int, rungs: list[int]) -> 
     assert [(wave.layout, [group.ranks for group in wave.groups]) for wave in waves] == [
         ("ladder", [tuple(range(rung))]) for rung in rungs
     ]
+
+
+@pytest.mark.parametrize(
+    ("world", "rungs"),
+    [
+        (EVEN, {"2 nodes": (0, 1, 2, 3, 4, 5, 6, 7)}),
+        (CYCLIC, {"2 nodes": (0, 1, 2, 3)}),
+        (UNEVEN, {"2 nodes": (0, 1, 2, 3, 4)}),
+        (World.uniform(5, 1), {"2 nodes": (0, 1), "4 nodes": (0, 1, 2, 3), "5 nodes": (0, 1, 2, 3, 4)}),
+        (World((0, 1, 2, 0, 1, 2)), {"2 nodes": (0, 1, 3, 4), "3 nodes": (0, 1, 2, 3, 4, 5)}),
+        (World.uniform(3, 3), {"first 2": (0, 1), "first 3": (0, 1, 2)}),
+    ],
+)
+def test_ladder_climbs_in_nodes_where_there_are_several(world: World, rungs: dict[str, tuple[int, ...]]) -> None:
+    groups = [group for wave in cut_world(world, "ladder") for group in wave.groups]
+    assert {group.name: group.ranks for group in groups} == rungs
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 5, 6, 7, 8, 9, 16, 17])
@@ -163,6 +179,16 @@ def test_world_knows_its_nodes() -> None:
 )
 def test_format_ranks(ranks: list[int], text: str) -> None:
     assert format_ranks(ranks) == text
+
+
+@given(st.lists(st.integers(0, 4000), max_size=30))
+def test_read_ranks_reads_what_format_ranks_writes(ranks: list[int]) -> None:
+    assert read_ranks(format_ranks(ranks)) == tuple(ranks)
+
+
+@pytest.mark.parametrize("text", ["x", "1-", "-1", "1,,2", "0-1048576", "0-999999999", "9" * 5000, "٣", "1 2", "0-3;4"])
+def test_read_ranks_reads_nothing_else(text: str) -> None:
+    assert read_ranks(text) == ()
 
 
 WORLDS = st.lists(st.integers(0, 3), min_size=1, max_size=14).map(lambda nodes: World(tuple(nodes)))

@@ -85,7 +85,7 @@ def test_in_place_where_defined_or_the_only_way(name: str, asked: bool, one_buff
         ("node", ("alone", "together"), [("alone", ["0-1"]), ("alone", ["2-3"]), ("together", ["0-1", "2-3"])]),
         ("world", ("together",), [("alone", ["world"])]),
         ("world", ("alone", "together"), [("alone", ["world"])]),
-        ("ladder", ("together",), [("alone", ["first 2"]), ("alone", ["first 4"])]),
+        ("ladder", ("together",), [("alone", ["2 nodes"])]),
         ("mesh:a=2,b=2", ("together",), [("together", ["0,2", "1,3"]), ("together", ["0-1", "2-3"])]),
     ],
 )

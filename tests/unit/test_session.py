@@ -18,6 +18,7 @@ from commbench.measure.sampling import SamplingRules
 from commbench.measure.session import CaseState, Measured, Session, describe
 from commbench.plan.groups import Group
 from commbench.plan.plan import Case, PlanRequest, build_plan
+from commbench.results.resume import DoneCase
 from tests.factories import make_case, make_group
 
 MACHINE = "ranks-per-node=4,nvlink=1us:100GB/s,net=10us:10GB/s"
@@ -30,15 +31,22 @@ class Watch:
 
     interrupt_in: int | None = None
     visits: list[str] = field(default_factory=list)
+    expected: list[float] = field(default_factory=list)
 
     @property
     def interrupted(self) -> bool:
         return self.interrupt_in is not None and len(self.visits) > self.interrupt_in
 
     @contextmanager
-    def watching(self, what: str) -> Iterator[None]:
+    def watching(self, what: str, expected_seconds: float = 0.0) -> Iterator[None]:
         self.visits.append(what)
         yield
+
+    def step(self, expected_seconds: float) -> None:
+        self.expected.append(expected_seconds)
+
+    def blame(self, what: str, reason: str) -> TransportError:
+        return TransportError(f"{what} failed: somebody is gone ({reason}).")
 
 
 class Recording:
@@ -170,6 +178,36 @@ def test_a_visit_is_watched_by_name():
 )  # fmt: skip
 def test_describe(case, words):
     assert describe(case) == words
+
+
+# -- resumed -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_case_that_is_done_is_not_touched_and_the_others_are_measured_as_ever():
+    done = (DoneCase(1, "noisy", "the budget ended", (0,)), DoneCase(4, "wrong", "rank 1 element 2", (7,)))
+    engine, observer = engine_of(), Recording()
+    session = Session(engine, plan(engine), rules=SamplingRules(), seed=0, verify=True, observer=observer,
+                      watch=Watch(), done=done)  # fmt: skip
+    session.run()
+    assert set(observer.visited) == set(observer.closed_cases) == {0, 2, 3, 5}
+    states = [(state.status, state.reason, state.samples[0].wrong) for state in session.states]
+    assert states[1] == ("noisy", "the budget ended", 0)
+    assert states[4] == ("wrong", "rank 1 element 2", 7)
+    other_engine = engine_of()
+    _, uncut = measure(other_engine, plan(other_engine))
+    for case in (0, 2, 3, 5):
+        assert observer.batches(case)[-1].seconds == pytest.approx(uncut.batches(case)[-1].seconds)
+
+
+def test_a_case_that_is_left_keeps_its_share_of_the_budget():
+    spent = []
+    for done in ((), tuple(DoneCase(index, "ok", "", (None,)) for index in range(1, 6))):
+        engine = engine_of("noise=5%")
+        session = Session(engine, plan(engine), rules=SamplingRules(**ENDLESS), seed=0, verify=True,
+                          observer=Recording(), watch=Watch(), done=done)  # fmt: skip
+        session.run()
+        spent.append(session.states[0].spent_seconds)
+    assert spent[1] == pytest.approx(spent[0], rel=0.05)
 
 
 # -- how often ---------------------------------------------------------------------------------------------------------
@@ -481,7 +519,9 @@ def test_a_lost_peer_is_a_transport_error_that_names_the_case():
     engine.prepare = lambda case, group, me: Call(group, me, lost, None, None)  # type: ignore[method-assign]
     with pytest.raises(TransportError) as error:
         measure(engine, [make_case()])
-    assert "all_reduce 1 KiB float32 sum on the world failed: connection reset by peer;" in str(error.value)
+    assert "all_reduce 1 KiB float32 sum on the world failed: somebody is gone (connection reset by peer)" in str(
+        error.value
+    )
 
 
 def test_any_other_error_is_not_hidden():
@@ -500,7 +540,9 @@ def test_a_peer_lost_before_the_first_case_is_a_transport_error_too():
         raise ConnectionError("connection reset by peer")
 
     engine.barrier = lost  # type: ignore[method-assign]
-    with pytest.raises(TransportError, match=r"^the barrier before the first case failed: connection reset by peer; "):
+    with pytest.raises(
+        TransportError, match=r"^the barrier before the first case failed: somebody is gone \(connection reset"
+    ):
         measure(engine, [make_case()])
 
 
@@ -533,3 +575,13 @@ def test_what_samples_take_does_not_grow_with_the_ranks_that_have_them():
     few, many = (peak_nbytes(ranks, 1500) - peak_nbytes(ranks, 500) for ranks in (2, 4000))
     assert 1000 * 8 <= few <= 1000 * 200  # the samples are seen, and a few numbers each
     assert many <= 1.2 * few
+
+
+def test_a_step_is_expected_to_take_what_the_slowest_call_took() -> None:
+    watch, case = Watch(), make_case(nbytes=1 << 20)
+    engine = engine_of()
+    measure(engine, [case], watch=watch)
+    seconds = engine.seconds(case, case.groups[0])
+    assert watch.expected[:2] == [case.nbytes(case.groups[0]) / 100e6] * 2  # nothing is known yet
+    assert watch.expected[-1] >= seconds
+    assert watch.expected[-1] / seconds == pytest.approx(round(watch.expected[-1] / seconds))  # so many calls

@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 
 from commbench.errors import CommbenchError, UsageError
 from commbench.report.table import format_markdown
-from commbench.results import store
+from commbench.results import writer
 from commbench.results.schema import SAMPLE_COLUMNS, SCHEMA_VERSION, SUMMARY_COLUMNS, RunRecord
-from commbench.results.store import RunWriter, check_new_directory, load_run, read_samples
+from commbench.results.store import load_run, read_samples
+from commbench.results.writer import RunWriter, check_new_directory
 from tests.factories import (
     UNMEASURED,
     batches,
@@ -152,14 +153,14 @@ def test_csv_without_rows_loads(tmp_path, name, keep, what):
 
 @pytest.mark.parametrize("steps", [0, 1])
 def test_killed_while_it_starts_there_is_no_run(tmp_path, monkeypatch, steps):
-    left, start = iter(range(steps)), store._start_csv
+    left, start = iter(range(steps)), writer._start_csv
 
     def killed(path: Path, columns: Any) -> Any:
         if next(left, None) is None:
             raise KeyboardInterrupt
         start(path, columns).close()
 
-    monkeypatch.setattr(store, "_start_csv", killed)
+    monkeypatch.setattr(writer, "_start_csv", killed)
     with pytest.raises(KeyboardInterrupt):
         RunWriter(tmp_path / "run", make_record())
     with pytest.raises(CommbenchError) as error:
@@ -337,7 +338,7 @@ def test_summary_holds_finite_numbers_only(tmp_path, column, cell):
 def test_an_open_quote_swallows_no_rows(tmp_path):
     directory = two_cases(tmp_path)
     path = directory / "summary.csv"
-    path.write_text(path.read_text().replace("ok,\n", 'ok,"\n', 1))
+    path.write_text(path.read_text().replace(",\n", ',"\n', 1))
     with pytest.raises(CommbenchError, match="does not read as CSV"):
         load_run(directory)
 
@@ -461,17 +462,17 @@ def fail(*_: Any, **__: Any) -> Any:
     ids=["add_samples", "add_summary", "finish"],
 )
 def test_a_failed_write_says_what_to_do(tmp_path, monkeypatch, broken, act):
-    writer = RunWriter(tmp_path / "run", make_record())
+    writing = RunWriter(tmp_path / "run", make_record())
     with monkeypatch.context() as patch:
         if broken == "replace":
             patch.setattr(Path, "write_bytes", fail)
         else:
-            patch.setattr(store, broken, fail)
+            patch.setattr(writer, broken, fail)
         with pytest.raises(CommbenchError) as error:
-            act(writer)
+            act(writing)
     assert not isinstance(error.value, UsageError)
     assert f"cannot write to {tmp_path / 'run'}: No space left on device; what was written" in sentence(error)
-    writer.finish("failed", 0.0)
+    writing.finish("failed", 0.0)
     assert load_run(tmp_path / "run").record.outcome == "failed"
 
 
@@ -486,7 +487,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from commbench.errors import CommbenchError
-from commbench.results.store import RunWriter
+from commbench.results.writer import RunWriter
 from tests.factories import make_record, make_sample
 writer = RunWriter(Path(sys.argv[1]), make_record())
 try:

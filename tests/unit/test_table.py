@@ -12,9 +12,10 @@ from commbench.report.formats import FORMATS
 from commbench.report.table import format_markdown, format_table, legend, table_lines
 from commbench.results.schema import SUMMARY_COLUMNS, Host
 from commbench.results.store import Run, load_run
-from tests.factories import UNMEASURED, make_record, make_row, make_run, write_run
+from tests.factories import UNMEASURED, make_case_record, make_record, make_row, make_run, write_run
 
 DATA = Path(__file__).parents[1] / "data"
+ABSENT = None  # the column is not there
 NOISY = {"status": "noisy", "reason": "the budget ended before it was precise"}
 
 GOLDEN = """\
@@ -64,6 +65,7 @@ def layouts_run() -> Run:
         backend="fake",
         world_size=8,
         hosts=(Host("a", "", 1, ""), Host("b", "", 1, "")),
+        cases=(make_case_record(0), make_case_record(1)),
     )
 
 
@@ -129,14 +131,40 @@ def test_the_slowest_group_is_shown(groups, shown):
     assert (row["slowest group"], row["groups"]) == (shown, str(len(groups)))
 
 
+@pytest.mark.parametrize(
+    ("others", "cell"),
+    [
+        ([{}], "3.00x"),  # of two, the median group is the faster
+        ([{}, {"seconds_median": 2e-4}], "1.50x"),
+        ([{}, {}, {"seconds_median": 3e-4}], "3.00x"),
+        ([{}, {"seconds_median": 2e-4}, {"seconds_median": 2.5e-4}], "1.50x"),
+        ([{"link_class": "net"}, {"link_class": "net"}], ABSENT),  # no like
+        ([{"ranks": 4}], ABSENT),
+        ([{}, {"link_class": "net", "seconds_median": 2e-4}], "3.00x"),
+        ([UNMEASURED], ABSENT),
+        ([], ABSENT),
+    ],
+)
+def test_the_slowest_is_held_against_the_median_of_its_like(others, cell):
+    (row,) = cells(
+        make_run(*(make_row(**{"layout": "node", **changes}) for changes in [{"seconds_median": 3e-4}, *others]))
+    )
+    assert row.get("slowest / median") == cell
+
+
+@pytest.mark.parametrize("contention", [None, 1.5])
+def test_legend_explains_contention_where_there_is_one(contention):
+    assert ("contention: time together / time alone" in "\n".join(legend([make_row(contention=contention)]))) is bool(
+        contention
+    )
+
+
 def test_a_line_a_case():
     rows = [make_row(case, layout="node", group=str(group)) for case in (4, 2) for group in range(3)]
     assert [(line.row.case, line.groups) for line in table_lines(rows)] == [(4, 3), (2, 3)]
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
-
-ABSENT = None  # the column is not there
 
 
 @pytest.mark.parametrize(
@@ -173,6 +201,8 @@ ABSENT = None  # the column is not there
         ({}, "theory (us)", ABSENT),
         ({}, "efficiency", ABSENT),
         ({}, "layout", ABSENT),
+        ({"contention": 1.804}, "contention", "1.80x"),
+        ({}, "contention", ABSENT),
         ({"layout": "ladder", "group": "first 2"}, "layout", "ladder"),
         ({"layout": "ladder", "group": "first 2"}, "ranks", "2"),
         ({"layout": "node", "group": "a|b"}, "slowest group", "a\\|b"),
@@ -187,7 +217,7 @@ def test_markdown_is_one_well_formed_table():
     lines = format_markdown(layouts_run()).splitlines()
     assert lines[1] == ""
     assert lines[3] == "| :--- | ---: | ---: | ---: | ---: | ---: | :--- | ---: | ---: | :--- | :--- | :--- " + (
-        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | :--- |"
+        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | :--- |"
     )
     assert [row["slowest group"] for row in cells(layouts_run())] == ["world", "4-7"]
 

@@ -116,6 +116,10 @@ def test_reads_a_duration(text: str, seconds: float) -> None:
         ("8kbit", 1e3),
         ("400mbit", 50e6),
         ("100gbit", 12.5e9),
+        ("400Mbit/s", 50e6),
+        ("400mbit/s", 50e6),
+        ("8Kbit/s", 1e3),
+        ("1.6Tbit/s", 200e9),
     ],
 )
 def test_reads_a_rate(text: str, bytes_per_second: float) -> None:

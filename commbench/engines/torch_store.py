@@ -1,0 +1,100 @@
+"""The rendezvous store of torch, as the place where ranks meet and as the board on which they leave short texts."""
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import torch.distributed as dist
+
+from commbench.errors import RendezvousError
+
+# Not exported by name where types are checked, but documented.
+_TCPStore: Any = dist.TCPStore  # type: ignore[attr-defined]
+_PrefixStore: Any = dist.PrefixStore  # type: ignore[attr-defined]
+
+_ANSWER = timedelta(seconds=10)
+_FAILURES = (dist.DistError, RuntimeError, ValueError)
+
+
+class TorchBoard:
+    """Texts by key in the store of a world, over a connection of their own: the library's waits on another.
+
+    A store that does not answer blocks its caller for as long as that lasts.
+    """
+
+    def __init__(self, store: Any, own: Any, where: str) -> None:
+        self.store = store
+        self._own = own
+        self._where = where
+        self._lock = threading.Lock()
+
+    def put(self, key: str, text: str) -> None:
+        with self._asking():
+            self._own.set(key, text)
+
+    def get(self, keys: Sequence[str]) -> list[str]:
+        with self._asking():
+            return [value.decode() for value in self._own.multi_get(list(keys))]
+
+    def has(self, key: str) -> bool:
+        with self._asking():
+            return bool(self._own.check([key]))
+
+    def count(self, key: str, more: int) -> int:
+        with self._asking():
+            return int(self._own.add(key, more))
+
+    def wait(self, key: str, seconds: float) -> bool:
+        with self._asking():
+            try:
+                self._own.wait([key], timedelta(seconds=seconds))
+            except dist.DistStoreError:  # its time is over
+                return False
+            return True
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        try:
+            with self._lock:
+                yield
+        except _FAILURES as error:
+            raise RendezvousError(f"the rendezvous store at {self._where} is gone: {first_line(error)}.") from error
+
+
+def open_board(*, rank: int, size: int, timeout_seconds: float) -> TorchBoard:
+    """Connect to the store at MASTER_ADDR:MASTER_PORT; rank 0 is its host, unless torchrun's agent is.
+
+    Raises RendezvousError if nobody answers there within `timeout_seconds`, or the port is in use.
+    """
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    where = f"{host}:{port}"
+    timeout = timedelta(seconds=timeout_seconds)
+    by_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    prefix = f"commbench/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
+    try:
+        is_host = rank == 0 and not by_agent
+        store = _TCPStore(host, port, size, is_host, timeout, wait_for_workers=False)
+        own = _TCPStore(host, port, size, False, _ANSWER, wait_for_workers=False)
+    except _FAILURES as error:
+        raise RendezvousError(f"rank {rank} of {size} {_explain(error, rank, where, timeout_seconds)}.") from error
+    return TorchBoard(_PrefixStore(f"{prefix}/group", store), _PrefixStore(f"{prefix}/board", own), where)
+
+
+def first_line(error: Exception) -> str:
+    """What an error says first, without torch's stack."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+def _explain(error: Exception, rank: int, where: str, timeout_seconds: float) -> str:
+    text = str(error)
+    if "EADDRINUSE" in text or "address already in use" in text.lower():
+        return f"cannot open the rendezvous at {where}: the port is in use; set MASTER_PORT to a free one on all ranks"
+    if rank and "timed out" in text:
+        return (
+            f"got no answer from rank 0 at {where} within {timeout_seconds:g} s: rank 0 has not started there, has "
+            "ended, or the address cannot be reached from here"
+        )
+    return f"cannot reach the rendezvous at {where}: {first_line(error)}"
