@@ -22,6 +22,9 @@ MIN_SIZES = 3  # a line through two always fits
 PLAUSIBLE_SECONDS = (1e-12, 1e9)  # a time outside is a damaged file's, or a clock's that stood still
 FITTED_STATUSES = frozenset({"ok", "noisy", "partial", "incomplete"})
 
+# Of imported runs: one rank sends, another receives. No row of the catalogue, for it is no collective.
+POINT_TO_POINT = "point_to_point"
+
 Samples = Mapping[tuple[int, int], GroupSamples]
 
 
@@ -182,13 +185,20 @@ def _values(launch: Launch) -> Iterable[tuple[SummaryRow, _Value]]:
 
 def _no_curve(row: SummaryRow) -> str | None:
     """Why the row belongs to no curve. Imported rows may not say their ranks or size, or be of a foreign collective."""
-    if row.collective not in COLLECTIVES:
+    if row.collective not in {*COLLECTIVES, POINT_TO_POINT}:
         return "its traffic factor is not known"
     if row.ranks is None:
         return "the number of ranks is not known, so the traffic on a link is not"
-    if COLLECTIVES[row.collective].bus_factor(row.ranks) is None:
+    if row.ranks < 2 or not _traffic(row.collective, row.ranks)[0]:
         return "one rank has no link" if row.ranks == 1 else "it moves no data"
     return None
+
+
+def _traffic(collective: str, ranks: int) -> tuple[float, int]:
+    """The factor and the steps of a collective, or of a message from one rank to another."""
+    if collective == POINT_TO_POINT:
+        return 1.0, 1
+    return COLLECTIVES[collective].factor(ranks), COLLECTIVES[collective].steps(ranks)
 
 
 def _conditions(row: SummaryRow) -> str:
@@ -218,12 +228,12 @@ def _curve(key: CurveKey, sizes: Mapping[int, list[list[_Value]]]) -> Curve:
     points = [_point(nbytes, launches) for nbytes, launches in sorted(sizes.items())]
     largest = [float(np.median(value.values)) for values in sizes[max(sizes)] for value in values]
     rates = [value.rate for launches in sizes.values() for values in launches for value in values if value.rate]
-    collective = COLLECTIVES[key.collective]
+    factor, steps = _traffic(key.collective, key.ranks)
     return Curve(
         key=key,
         points=tuple(points),
-        factor=collective.factor(key.ranks),
-        steps=collective.steps(key.ranks),
+        factor=factor,
+        steps=steps,
         groups=max(len(values) for launches in sizes.values() for values in launches),
         nominal_bytes_per_second=min(rates, default=None),
         slowest_ratio=max(largest) / float(np.median(largest)),

@@ -8,12 +8,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from commbench.analysis.curves import POINT_TO_POINT
 from commbench.analysis.records import CurveFit, Finding, Window
 from commbench.units import GB, format_nbytes, format_seconds
 
 LOW_EFFICIENCY = 0.7
 ABOVE_LINK = 1.05
-NO_RING = frozenset({"gather", "scatter", "send_recv"})  # the link of one rank carries it all
+NO_RING = frozenset({"gather", "scatter", "send_recv", POINT_TO_POINT})  # the link of one rank carries it all
 SAME_TIME = 0.85  # reduce_scatter over all_reduce from which it may be the same work,
 MORE_THAN_GATHER = 1.3  # and over all_gather from which it is: else all_reduce is the one that is odd
 PARTS_LOW, PARTS_HIGH = 0.8, 1.25  # all_reduce over reduce_scatter + all_gather

@@ -23,7 +23,7 @@ def fit_scaling(fits: Sequence[CurveFit], window: Window) -> list[ScalingFit]:
     groups: dict[tuple[str, str, str, str, str], dict[int, _Measured]] = defaultdict(dict)
     for fit in fits:
         key = fit.key
-        if fit.line and fit.line.line.seconds_per_byte > 0.0:
+        if key.collective in COLLECTIVES and fit.line and fit.line.line.seconds_per_byte > 0.0:
             name = (key.collective, key.link_class, key.concurrency, key.dtype, key.mode)
             groups[name].setdefault(key.ranks, (fit, fit.line))
     return [_fit_group(*name, window, by_ranks) for name, by_ranks in groups.items() if len(by_ranks) > 1]

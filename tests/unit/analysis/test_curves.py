@@ -85,6 +85,12 @@ def test_a_row_that_is_not_sound_is_no_point(status):
     assert len(curve.points) == 3
 
 
+def test_a_message_between_two_ranks_is_one_step_and_every_byte():
+    rows = [replace(row, collective="point_to_point") for row in rows_of(TIMES)]
+    (curve,), _ = curves_of(make_launch(rows))
+    assert (curve.factor, curve.steps) == (1.0, 1)
+
+
 @pytest.mark.parametrize("seconds", [0.0, -1e-4, 1e-300, 1e300])
 def test_a_time_that_cannot_be_is_no_point(seconds):
     rows = [*rows_of(TIMES), *rows_of({8192: seconds}, 3)]

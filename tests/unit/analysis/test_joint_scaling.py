@@ -1,5 +1,7 @@
 """One line for a link class, and lines over N: exact where the world is a ring, honest where it is not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -95,6 +97,12 @@ def test_with_two_n_the_error_is_not_known():
 
 def test_one_n_is_no_model():
     assert scaling_of([ring("all_reduce", 8), ring("all_gather", 4)]) == []
+
+
+def test_messages_between_ranks_have_no_n_model():
+    curves = [make_curve(line(1e-6, 1e10), ranks=ranks) for ranks in (2, 4)]
+    pairs = [replace(curve, key=replace(curve.key, collective="point_to_point")) for curve in curves]
+    assert scaling_of(pairs) == []
 
 
 def test_a_rate_that_falls_shows_in_the_n_that_is_left_out():
