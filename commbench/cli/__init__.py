@@ -21,6 +21,7 @@ class SaidError(CommbenchError):
 
 COMMANDS = {
     "sweep": "measure collectives over sizes and groups",
+    "fit": "alpha and beta of stored runs, with intervals and errors",
     "report": "print the table of stored runs again, and remake their plots",
     "import": "read results of other tools into a run",
 }
@@ -52,6 +53,7 @@ def cli() -> None:
     \b
     commbench sweep                                   the four main collectives on this machine
     torchrun --nproc-per-node 8 -m commbench sweep    the same, as the launcher's ranks
+    commbench fit results/RUN                         alpha and beta of it, and how far to trust them
     commbench report results/RUN                      its table and plots again
     commbench import all_reduce_perf.log              another tool's results, as a run
 

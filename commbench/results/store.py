@@ -10,6 +10,7 @@ from typing import Any, TextIO, TypeVar, Union, get_args, get_origin, get_type_h
 import msgspec
 
 from commbench.errors import CommbenchError
+from commbench.results.batches import read_plain_samples
 from commbench.results.kinds import ITEMSIZES, KINDS
 from commbench.results.schema import OPTIONAL_COLUMNS, SCHEMA_VERSION, RunRecord, SampleRow, SummaryRow
 from commbench.results.summary import GroupSamples, summarize_group
@@ -41,7 +42,7 @@ def load_run(directory: Path) -> Run:
     keys = [(case.index, record.groups[position].layout, record.groups[position].name) for case, position in expected]
     partial: dict[tuple[int, int], GroupSamples] = {}
     if not all(key in done for key in keys):
-        partial = _collect_samples(directory / SAMPLES_FILE)
+        partial = collect_samples(directory)
     rows = []
     for key, (case, position) in zip(keys, expected, strict=True):
         if key in done and done[key].collective != case.collective:
@@ -119,7 +120,20 @@ def check_record(path: Path, record: RunRecord) -> None:
             raise CommbenchError(f"{path} is damaged: case {case.index} names a group that is not there.")
 
 
-def _collect_samples(path: Path) -> dict[tuple[int, int], GroupSamples]:
+def collect_samples(directory: Path) -> dict[tuple[int, int], GroupSamples]:
+    """The samples of every case and group, by their positions in run.json, warm-up left out.
+
+    Raises CommbenchError for a file that cannot be read, and for a row that does not read as one.
+    """
+    path = directory / SAMPLES_FILE
+    try:
+        plain = read_plain_samples(path)
+    except OSError as error:
+        raise CommbenchError(f"cannot read {path}: {error.strerror}.") from error
+    return _collect_carefully(path) if plain is None else plain
+
+
+def _collect_carefully(path: Path) -> dict[tuple[int, int], GroupSamples]:
     collected: dict[tuple[int, int], GroupSamples] = {}
     for row in _read_rows(path, SampleRow):
         samples = collected.setdefault((row.case, row.group), GroupSamples())

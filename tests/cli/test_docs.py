@@ -14,12 +14,7 @@ from tests.cli.conftest import Call
 from tests.conftest import REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text()
-PAGES = [
-    REPOSITORY / "README.md",
-    REPOSITORY / "CONTRIBUTING.md",
-    REPOSITORY / "docs" / "measuring.md",
-    REPOSITORY / "docs" / "importing.md",
-]
+PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 EXAMPLES = sorted((REPOSITORY / "results").glob("example-*"))
 
 
@@ -55,8 +50,15 @@ def test_every_path_that_a_page_names_exists(page: Path) -> None:
     named = set(re.findall(r"\b(?:scripts|docs|tests|results)/[\w./-]*\w", text)) | set(
         re.findall(r"\]\(([\w./-]+)\)", text)
     )
-    named |= {f"commbench/{path}" for path in re.findall(r"`((?:plan|engines|report|results|measure)/\w+\.py)`", text)}
-    ours = {path for path in named if "<" not in path and path not in ("results/RUN", "docs/measuring.md")}
+    named |= {
+        f"commbench/{path}"
+        for path in re.findall(r"`((?:plan|engines|report|results|measure|analysis)/\w+\.py)`", text)
+    }
+    ours = {
+        path
+        for path in named
+        if "<" not in path and path not in ("results/RUN", "docs/measuring.md", "docs/fitting.md")
+    }
     roots = (REPOSITORY, page.parent, REPOSITORY / "commbench")
     assert ours
     assert {path for path in ours if not any((root / path).exists() for root in roots)} == set()

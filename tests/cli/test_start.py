@@ -21,7 +21,8 @@ finally:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["sweep", "--help"], ["report", "--help"], ["import", "--help"], ["--version"]]
+    "arguments",
+    [["--help"], ["sweep", "--help"], ["report", "--help"], ["import", "--help"], ["fit", "--help"], ["--version"]],
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = _LIST_MODULES.format(arguments=arguments)
