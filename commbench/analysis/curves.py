@@ -13,6 +13,7 @@ import numpy as np
 
 from commbench.analysis.lines import Floats
 from commbench.plan.collectives import COLLECTIVES
+from commbench.results.kinds import POINT_TO_POINT
 from commbench.results.schema import RunRecord, SummaryRow
 from commbench.results.store import Run
 from commbench.results.summary import GroupSamples
@@ -21,9 +22,6 @@ from commbench.stats import median_interval_ranks
 MIN_SIZES = 3  # a line through two always fits
 PLAUSIBLE_SECONDS = (1e-12, 1e9)  # a time outside is a damaged file's, or a clock's that stood still
 FITTED_STATUSES = frozenset({"ok", "noisy", "partial", "incomplete"})
-
-# Of imported runs: one rank sends, another receives. No row of the catalogue, for it is no collective.
-POINT_TO_POINT = "point_to_point"
 
 Samples = Mapping[tuple[int, int], GroupSamples]
 
@@ -220,7 +218,7 @@ def _key(source: str, row: SummaryRow, ranks: int) -> CurveKey:
         engine=row.engine,
         backend=row.backend,
         mode=row.mode,
-        variant=getattr(row, "variant", ""),  # of imported rows
+        variant=row.variant,
     )
 
 

@@ -9,7 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from commbench.analysis.curves import POINT_TO_POINT
-from commbench.analysis.records import CurveFit, Finding, Window
+from commbench.analysis.records import CurveFit, Window
+from commbench.results.schema import Finding
 from commbench.units import GB, format_nbytes, format_seconds
 
 LOW_EFFICIENCY = 0.7

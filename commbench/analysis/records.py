@@ -10,12 +10,12 @@ from typing import Literal
 from commbench.analysis.curves import CurveKey, Unfitted
 from commbench.analysis.lines import Line
 from commbench.analysis.regimes import Regimes
+from commbench.results.schema import Finding
 
 FIT_SCHEMA_VERSION = 1
 MODEL = "relative Huber line, exact segmentation by BIC, at most 4 regimes"
 
 Quality = Literal["ok", "poor"]
-Verdict = Literal["ok", "warn", "fail", "skip"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,19 +174,6 @@ class ScalingFit:
     per_step_seconds: float
     rates: tuple[RateAt, ...]
     left_out_mape: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One checked fact. A `skip` says in `observed` why it could not be seen."""
-
-    rule: str
-    subject: str
-    verdict: Verdict
-    observed: str
-    expected: str = ""
-    where: str = ""
-    action: str = ""
 
 
 @dataclass(frozen=True, slots=True)

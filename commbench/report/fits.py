@@ -8,7 +8,6 @@ from commbench.analysis.records import (
     CurveFit,
     Errors,
     Estimate,
-    Finding,
     FitRecord,
     JointFit,
     RegimeEstimate,
@@ -16,6 +15,7 @@ from commbench.analysis.records import (
 )
 from commbench.report.fits_csv import format_fit_csv
 from commbench.report.text_table import format_text_table
+from commbench.results.schema import Finding
 from commbench.units import GB, format_nbytes
 
 US = 1e-6
