@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from commbench.analysis.record_file import load_record
 from commbench.results.schema import SUMMARY_COLUMNS
 from commbench.results.store import load_run
 from tests.conftest import Commands, Ended, need_program, sweep
@@ -85,6 +86,44 @@ def test_mpirun_on_every_node(emulated_cluster: Factory, commands: Commands, tmp
     over = ("--mca", "plm_rsh_agent", f"{SCRIPT} rsh --name {cluster.name}", "--mca", "oob_tcp_if_include", "eth0")
     mpirun = ("mpirun", "--allow-run-as-root", "--host", "n1,n2,n3,n4", *over, "-x", "MASTER_ADDR=n1")
     _check_table(commands.run(cluster.argv("n1", *mpirun, *sweep(*QUICK, "--out", str(out)))), out, "Open MPI")
+
+
+# -- known answers -----------------------------------------------------------------------------------------------------
+
+
+def test_all_reduce_and_its_fit_find_the_rate_of_the_link(
+    emulated_cluster: Factory, commands: Commands, tmp_path: Path
+) -> None:
+    cluster, out = emulated_cluster(nodes=2, rate="200mbit", slurm=True), tmp_path / "run"
+    payload_bytes_per_second = 200e6 / 8 * 1448 / 1514  # what a frame of 1514 bytes has for data
+    options = ("--collectives", "all_reduce", "--sizes", "1M:16M:x4", "--budget", "15s", "--no-plots")
+    srun = cluster.argv("head", "srun", "-N2", *sweep(*options, "--link-rate", "net=200Mbit/s", "--out", str(out)))
+    ended = commands.run(srun)
+    assert ended.code == 0, ended.err
+    [largest] = [row for row in load_run(out).rows if row.size_bytes == 16 << 20]
+    assert largest.busbw_gbps == pytest.approx(payload_bytes_per_second / 1e9, rel=0.03)
+    ended = commands.run([sys.executable, "-m", "commbench", "fit", str(out), "--window", "1M:"])
+    assert ended.code == 0, ended.err
+    [fit] = load_record(out).fits
+    assert fit.line.bytes_per_second.value == pytest.approx(payload_bytes_per_second, rel=0.03)
+
+
+def test_layouts_over_nodes(emulated_cluster: Factory, commands: Commands, tmp_path: Path) -> None:
+    cluster, out = emulated_cluster(nodes=3, rate="200mbit", slow=("3:40mbit",), slurm=True), tmp_path / "run"
+    layouts = [option for layout in ("node", "rail", "ladder", "pairs") for option in ("--layout", layout)]
+    both = ("--concurrency", "alone", "--concurrency", "together")
+    options = ("--collectives", "all_reduce", "--sizes", "512K", "--budget", "20s", "--no-plots", "--out", str(out))
+    srun = ("srun", "-N3", "--ntasks-per-node=2", *sweep(*options, *layouts, *both))
+    ended = commands.run(cluster.argv("head", *srun))
+    assert ended.code == 0, ended.err
+    rows = load_run(out).rows
+    inside = {row.layout for row in rows if row.link_class == "loopback"}
+    across = {row.layout for row in rows if row.link_class == "net"}
+    assert (inside, across) == ({"node", "pairs"}, {"rail", "ladder", "pairs"})  # a pair may be on one node
+    rails = [row.contention for row in rows if row.layout == "rail" and row.concurrency == "together"]
+    assert all(ratio and ratio > 1.5 for ratio in rails)  # two groups share each node's link
+    assert "with ranks 4-5 on n3" in ended.out  # they are the slow ones
+    assert "scaling of all_reduce" in ended.out
 
 
 # -- failures ----------------------------------------------------------------------------------------------------------
