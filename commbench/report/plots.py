@@ -29,6 +29,7 @@ _COLOURS = (
     "#7F3C8D",
 )
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+_LEGEND_LINE = 0.08  # of the axis' height
 _LONGEST_SUFFIX = 100  # of a file name, which may have 255 bytes
 _STYLE: Any = {
     "font.size": 10.5,
@@ -81,6 +82,8 @@ def _figure(run: Run, view: tuple[str, ...], lines: Sequence[Line], title: str, 
         axes.grid(True, which="major", color="#DDDDDD", linewidth=0.7)
         axes.set_axisbelow(True)
         _size_axis(axes, sorted({line.row.size_bytes or 0 for line in lines}))
+        if axes.get_yscale() == "linear":  # room for the legend above the lines; on a log axis the corner is free
+            axes.set_ylim(top=axes.get_ylim()[1] * (1 + _LEGEND_LINE * len(axes.lines)))
         axes.legend(loc="upper left")
         png = BytesIO()
         figure.savefig(png, format="png")
