@@ -99,10 +99,9 @@ class Heartbeat:
         stack = self._stack() if self._stack_wanted else ""
         beat = Beat(self._number, position, what, self._failed, stack)
         self._board.put(f"beat/{self._rank}", json.dumps(asdict(beat)))
-        for key, text in list(self._to_say.items()):
-            self._board.put(key, text)
+        while self._to_say:
+            self._board.put(*self._to_say.popitem())
             self._board.put("news", "")
-            del self._to_say[key]
         if self._board.has("news"):
             self._read_news()
         if watched := self._watched:
