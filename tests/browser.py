@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 _FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --no-default-browser-check "
-    "--disable-background-networking --disable-component-update --disable-sync --disable-extensions "
-    "--hide-scrollbars --remote-debugging-pipe"
-).split()
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions"),
+    *("--hide-scrollbars", "--no-default-browser-check", "--remote-debugging-pipe"),
+)
 
 
 class Page:

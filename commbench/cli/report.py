@@ -36,9 +36,9 @@ def report(
     """Print the table of each RUN (a run's directory), remake its plots, and write report.html.
 
     The page needs nothing beside it, no network and no script: what was measured and on what, a verdict in plain words,
-    busbw and time over size with the fit and the link's nominal rate, what the fit leaves, pairs as a heat map, scaling,
-    findings, fits and the table. Several RUNs (at most 10) are overlaid on one page. A run that was cut off is shown as
-    far as it was measured.
+    busbw and time over size with the fit and the nominal rate, what the fit leaves, pairs as a heat map, scaling,
+    findings, fits and the table. Several RUNs (at most 10) are overlaid on one page. A run that was cut off is shown
+    as far as it was measured.
 
     \b
     commbench report results/20260102T030405Z-node1-torch-2

@@ -4,6 +4,7 @@ Markers are measured (the median group's, open where not plainly ok) with their 
 with a tick where a regime starts; dashed is the planner's line; dotted is theory; small dots are the slowest group.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log2
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 _MODEL_POINTS = 120
+_PERCENTS = (-1000, -100, -50, -25, -10, -5, 0, 5, 10, 25, 50, 100, 1000, 10_000)
 _MOST_LABELS = 7  # on the size axis: they must not touch
-_FAR_ABOVE = 2.5  # times the best measured rate: a nominal rate beyond would flatten the picture
+_FAR_ABOVE = 5.0  # times the best measured rate: a nominal rate beyond would flatten the picture
 _SLOW_ENOUGH = 1.05  # times the median group's time: below, the slowest group's dots would hide behind its markers
 
 Value = Callable[[Series, float, float], float | None]  # of a size and a time: what the y axis shows
@@ -69,16 +71,17 @@ def shown_rates(panel: Panel) -> dict[str, float]:
 
 
 def _draw_busbw(axes: "Axes", panel: Panel) -> None:
+    rates = shown_rates(panel)
     for series in panel.series:
         if series.factor is not None:
-            _draw_series(axes, series, busbw_gbps)
+            _draw_series(axes, series, busbw_gbps, has_theory=series.link_class in rates)
     axes.set_ylim(bottom=0)
-    for rate in sorted(set(shown_rates(panel).values())):
+    for rate in sorted(set(rates.values())):
         axes.axhline(rate / GB, color=INK, linewidth=1, linestyle=(0, (6, 3)))
         place: dict[str, Any] = {"xy": (1, rate / GB), "xycoords": ("axes fraction", "data"), "ha": "right"}
         axes.annotate(f"nominal {rate / GB:.4g} GB/s", **place, xytext=(0, 3), textcoords="offset points", fontsize=8.5)
     axes.set_ylim(top=1.08 * axes.get_ylim()[1])
-    axes.set_ylabel("busbw (GB/s of 1e9 bytes)")
+    axes.set_title("busbw (GB/s of 1e9 bytes)")
     _size_axis(axes, panel)
 
 
@@ -86,19 +89,21 @@ def _draw_time(axes: "Axes", panel: Panel) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     for series in panel.series:
-        _draw_series(axes, series, lambda _series, _nbytes, seconds: seconds)
+        _draw_series(axes, series, lambda _series, _nbytes, seconds: seconds, has_theory=True)
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     few_decades = high < 200 * low
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few_decades else (1,), numticks=12))
-    axes.yaxis.set_major_formatter(lambda seconds, _: format_seconds(seconds).replace(".00", "").replace(".0 ", " "))
+    axes.yaxis.set_major_formatter(lambda seconds, _: format_tick_seconds(seconds))
     axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.set_ylabel("time per call")
+    axes.set_title("time per call")
     _size_axis(axes, panel)
 
 
 def _draw_residuals(axes: "Axes", panel: Panel) -> None:
     """Measured over fitted, minus one: above zero a size takes longer than the fit says."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
     for series in panel.series:
         if series.fit is None:
             continue
@@ -108,17 +113,21 @@ def _draw_residuals(axes: "Axes", panel: Panel) -> None:
         axes.plot(sizes, values, color=colour, marker=MARKERS[series.colour], linewidth=0.8, markersize=4)
     axes.axhline(0, color=INK, linewidth=1)
     axes.axhspan(-10, 10, color=GRID, alpha=0.45, linewidth=0)
-    reach = 1.15 * max(10.0, *(abs(edge) for edge in axes.dataLim.intervaly))
+    reach = 1.2 * max(10.0, *(abs(edge) for edge in axes.dataLim.intervaly))
+    axes.set_yscale("symlog", linthresh=10, linscale=1.5)  # an outlier must not flatten the rest
     axes.set_ylim(-reach, reach)
-    axes.yaxis.set_major_formatter(lambda percent, _: f"{percent:+.0f}%" if percent else "0%")
-    axes.set_ylabel("measured / fit − 1")
+    axes.yaxis.set_major_locator(FixedLocator([tick for tick in _PERCENTS if abs(tick) <= reach]))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(lambda percent, _: f"{percent:+.0f} %" if percent else "0 %")
+    axes.set_title("measured / fit − 1")
     _size_axis(axes, panel)
 
 
-def _draw_series(axes: "Axes", series: Series, value: Value) -> None:
+def _draw_series(axes: "Axes", series: Series, value: Value, *, has_theory: bool) -> None:
     colour = SERIES[series.colour]
     _draw_band(axes, series, value, colour)
-    _draw_theory(axes, series, value, colour)
+    if has_theory:
+        _draw_theory(axes, series, value, colour)
     if series.fit:
         _draw_fit(axes, series, value, colour)
     slowest = [
@@ -195,6 +204,11 @@ def _size_axis(axes: "Axes", panel: Panel) -> None:
     axes.xaxis.set_major_formatter(lambda nbytes, _: format_nbytes(nbytes))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("size S (bytes, binary units)", color=MUTED)
+
+
+def format_tick_seconds(seconds: float) -> str:
+    """`10 us`, `1.5 ms`: as short as a tick can be."""
+    return re.sub(r"(\.\d*?)0+ ", r"\1 ", format_seconds(seconds)).replace(". ", " ")
 
 
 def size_ticks(first: int, last: int) -> list[float]:

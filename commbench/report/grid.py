@@ -4,11 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from commbench.report.fits import FitTable
-from commbench.report.table import section_of, shown_columns, table_lines
+from commbench.report.fits import LINE_SUMMARY_HEADINGS, FitTable, line_summary
+from commbench.report.series import Panel
+from commbench.report.table import Column as TableColumn
+from commbench.report.table import Line, section_of, shown_columns, table_lines
 from commbench.results.store import SUMMARY_FILE, Run
 
 MOST_FIT_ROWS = 200
+# Columns of the measured table that are left out where all cases agree.
+_CONDITIONS = frozenset(
+    {"type", "redop", "in place", "layout", "variant", "ranks", "groups", "concurrency", "link class"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +36,19 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table. `left_out` says how many rows it lacks and where they are; empty where it lacks none."""
+    """A table. `common`: what all rows share, said once; `left_out`: how many rows it lacks, and where they are."""
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+    common: str = ""
     left_out: str = ""
 
 
 def case_grid(title: str, run: Run, most_rows: int) -> Grid:
     """The table of a run, of its first `most_rows` cases."""
     lines = table_lines(run.rows)
-    columns = shown_columns(lines)
+    columns, common = _varying_columns(lines)
     rows = []
     for _, section in groupby(lines[:most_rows], key=section_of):
         for number, line in enumerate(section):
@@ -50,7 +57,20 @@ def case_grid(title: str, run: Run, most_rows: int) -> Grid:
     shown = tuple(Column(_heading(column.heading), column.right) for column in columns)
     more = len(lines) - most_rows
     left_out = f"{more} more of {len(lines)} cases are in {run.directory.name}/{SUMMARY_FILE}." if more > 0 else ""
-    return Grid(title, shown, tuple(rows), left_out)
+    return Grid(title, shown, tuple(rows), common, left_out)
+
+
+def _varying_columns(lines: Sequence[Line]) -> tuple[list[TableColumn], str]:
+    """The columns without those conditions that all lines share, and these in words."""
+    columns, common = [], []
+    for column in shown_columns(lines):
+        name = " ".join(_heading(column.heading))
+        cells = {column.cell(line) for line in lines} if name in _CONDITIONS else set()
+        if len(cells) == 1:
+            common.append(f"{name} {cells.pop()}".strip())
+        else:
+            columns.append(column)
+    return columns, ", ".join(common)
 
 
 def fit_grid(table: FitTable) -> Grid:
@@ -60,7 +80,15 @@ def fit_grid(table: FitTable) -> Grid:
     rows = tuple(Row(tuple(row[index] for index in kept)) for row in table.rows[:MOST_FIT_ROWS])
     more = len(table.rows) - MOST_FIT_ROWS
     left_out = f"{more} more of {len(table.rows)} rows are printed by commbench fit." if more > 0 else ""
-    return Grid(table.title, columns, rows, left_out)
+    return Grid(table.title, columns, rows, left_out=left_out)
+
+
+def line_grid(panel: Panel, window: str) -> Grid:
+    """The planner's lines of the curves of a panel; `window` in words."""
+    headings = ("", *LINE_SUMMARY_HEADINGS)
+    columns = tuple(Column(_heading(heading), number > 1) for number, heading in enumerate(headings))
+    rows = tuple(Row((series.label, *line_summary(series.fit))) for series in panel.series if series.fit)
+    return Grid(f"The planner's line on sizes {window}", columns, rows)
 
 
 def _heading(text: str) -> tuple[str, ...]:

@@ -10,12 +10,12 @@ from typing import Any
 
 from commbench import __version__
 from commbench.analysis.curves import Launch
-from commbench.analysis.fit import DEFAULT_WINDOW
+from commbench.analysis.fit import DEFAULT_WINDOW, format_window
 from commbench.analysis.record_file import fit_launches
 from commbench.report.contention import contention_lines
 from commbench.report.fit_plots import PanelPlots, draw_panel, nominal_rates, shown_rates
 from commbench.report.fits import FIT_LEGEND, common_conditions, fit_tables, group_findings
-from commbench.report.grid import Grid, case_grid, first_lines, fit_grid
+from commbench.report.grid import Grid, case_grid, first_lines, fit_grid, line_grid
 from commbench.report.heat_map import MOST_MAPS, make_heat_maps
 from commbench.report.ladder_plot import draw_ladders
 from commbench.report.reported import Reported, label_runs
@@ -46,6 +46,7 @@ class _ShownPanel:
 
     panel: Panel
     plots: PanelPlots
+    lines: Grid
     remarks: tuple[str, ...]
 
 
@@ -142,15 +143,22 @@ def _shown_panel(panel: Panel) -> _ShownPanel:
         remarks.append(f"{without} could be fitted; the reasons are below, at the fits.")
     if panel.left_out:
         remarks.append(f"{panel.left_out} more curves are not drawn; summary.csv has them.")
-    return _ShownPanel(panel, draw_panel(panel), tuple(remarks))
+    return _ShownPanel(panel, draw_panel(panel), line_grid(panel, format_window(DEFAULT_WINDOW)), tuple(remarks))
 
 
 def _findings(one: Reported) -> list[_Findings]:
     groups = group_findings([*one.run.record.findings, *one.fit.findings])
     return [
-        _Findings(one.label, rule, action, tuple(found[:_MOST_LINES]), max(0, len(found) - _MOST_LINES))
+        _Findings(one.label, rule, _sentence(action), tuple(found[:_MOST_LINES]), max(0, len(found) - _MOST_LINES))
         for (rule, action), found in groups.items()
     ]
+
+
+def _sentence(text: str) -> str:
+    """With a capital and a full stop, unless its first word is a name such as all_reduce."""
+    if not text:
+        return ""
+    return f"{text if '_' in text.partition(' ')[0] else text[0].upper() + text[1:]}."
 
 
 def _fits(one: Reported) -> _Fits:

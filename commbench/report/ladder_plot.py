@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from commbench.report.fit_plots import MARKERS
+from commbench.report.fit_plots import MARKERS, format_tick_seconds
 from commbench.report.reported import Reported
 from commbench.report.scaling import Climb, climb_ladders
 from commbench.report.svg import INK, SERIES, draw_svg
-from commbench.units import format_seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,9 +45,8 @@ def _plot(title: str, climbs: Sequence[tuple[Reported, Climb]], several_runs: bo
         for one, climb in climbs[:MOST_CLIMBS]
     ]
     svg = draw_svg(lambda axes: _draw(axes, shown), f"{title} over the number of ranks")
-    return LadderPlot(
-        title, svg, tuple((label, colour) for colour, label in enumerate(labels)), len(climbs) - len(shown)
-    )
+    legend = tuple((label, colour) for colour, label in enumerate(labels))
+    return LadderPlot(title, svg, legend, len(climbs) - len(shown))
 
 
 def _draw(axes: "Axes", climbs: Sequence[Climb]) -> None:
@@ -68,5 +66,5 @@ def _draw(axes: "Axes", climbs: Sequence[Climb]) -> None:
     axes.set_xlabel("ranks")
     axes.set_ylim(bottom=0)
     if climbs[0].by_time:
-        axes.yaxis.set_major_formatter(lambda seconds, _: format_seconds(seconds) if seconds else "0")
-    axes.set_ylabel("time per call" if climbs[0].by_time else "busbw (GB/s of 1e9 bytes)")
+        axes.yaxis.set_major_formatter(lambda seconds, _: format_tick_seconds(seconds) if seconds else "0")
+    axes.set_title("time per call" if climbs[0].by_time else "busbw (GB/s of 1e9 bytes)")

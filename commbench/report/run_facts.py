@@ -32,9 +32,13 @@ def list_facts(reported: Sequence[Reported]) -> list[Fact]:
 
 def _measured(record: RunRecord) -> Iterable[str]:
     took = f", {format_seconds(record.measured_seconds)} of measuring" if record.measured_seconds else ""
-    yield f"{record.created_utc.replace('T', ' ')}{took}"
+    yield f"{_format_utc(record.created_utc)}{took}"
     for resumed in record.resumed_utc:
-        yield f"resumed {resumed.replace('T', ' ')}"
+        yield f"resumed {_format_utc(resumed)}"
+
+
+def _format_utc(text: str) -> str:
+    return text.replace("T", " ").replace("+00:00", " UTC")
 
 
 def _outcome(record: RunRecord) -> Iterable[str]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from commbench.report.reported import Reported
 from commbench.report.scaling import climb_ladders
-from commbench.report.slow_groups import compare_groups, hosts_by_rank, name_ranks
+from commbench.report.slow_groups import TimedGroup, compare_groups, hosts_by_rank, name_ranks
 from commbench.results.schema import SummaryRow
 from commbench.results.store import Run
 
@@ -58,10 +58,9 @@ def _data(run: Run) -> Iterable[Statement]:
     timed = [row for row in run.rows if row.seconds_median is not None]
     checked = sum(row.wrong == 0 for row in timed)
     if timed and not wrong and checked:
-        share = "in all cases" if checked == len(timed) else f"in {checked} of {len(timed)} results; others: unchecked"
-        yield Statement(
-            "ok" if checked == len(timed) else "unknown", f"The data is right, element by element, {share}."
-        )
+        in_all = checked == len(timed)
+        share = "in all cases" if in_all else f"in {checked} of {len(timed)} results; the others were not checked"
+        yield Statement("ok" if in_all else "unknown", f"The data is right, element by element, {share}.")
     elif timed and not wrong:
         yield Statement("unknown", "The data was not checked.")
 
@@ -84,7 +83,7 @@ def _completeness(run: Run) -> Iterable[Statement]:
 
 
 def _theory(run: Run) -> Iterable[Statement]:
-    """By the efficiency of every collective at its largest size, the slowest group's."""
+    """By the efficiency of every collective at its largest size, that of its slowest group."""
     largest: dict[str, SummaryRow] = {}
     for row in run.rows:
         if row.efficiency is not None and row.size_bytes:
@@ -96,7 +95,7 @@ def _theory(run: Run) -> Iterable[Statement]:
         ordered = sorted(largest.values(), key=lambda row: row.efficiency or 0.0)
         told = ", ".join(f"{row.collective} {100 * (row.efficiency or 0.0):.0f} %" for row in ordered)
         low = (ordered[0].efficiency or 0.0) < LOW_EFFICIENCY
-        text = f"Of the speed that the link's nominal rate allows, at the largest size: {told}."
+        text = f"Of the speed that the links' nominal rates allow, the slowest group at the largest size: {told}."
         yield Statement("warn" if low else "ok", text)
     elif any(row.busbw_gbps for row in run.rows):
         links = ", ".join(dict.fromkeys(row.link_class for row in run.rows))
@@ -115,24 +114,31 @@ def _remedy(run: Run) -> str:
 def _slow(run: Run) -> Iterable[Statement]:
     """One sentence for each set of suspects, of the case in which they are slowest."""
     hosts = hosts_by_rank(run.record)
-    worst: dict[tuple[int, ...], tuple[float, str]] = {}
+    worst: dict[tuple[int, ...], tuple[float, str, str]] = {}
     compared_any = False
     for compared in compare_groups(run):
         compared_any = compared_any or len(compared.groups) > 1
         if compared.slow:
             ratio = compared.slow[0].seconds / compared.usual_seconds
             where = f"{compared.question.words(compared.nbytes)} on {compared.question.layout}"
-            worst[compared.suspects] = max(worst.get(compared.suspects, (0.0, "")), (ratio, where))
-    for suspects, (ratio, where) in worst.items():
+            found = (ratio, where, _name_group(compared.slow[0], hosts))
+            worst[compared.suspects] = max(worst.get(compared.suspects, (0.0, "", "")), found)
+    for suspects, (ratio, where, group) in worst.items():
         if suspects:
             who = name_ranks(suspects, hosts)
             verb = "is" if len(suspects) == 1 else "are"
             text = f"{who[0].upper()}{who[1:]} {verb} slow: every group with it takes up to {ratio:.2f} times as long"
         else:
-            text = f"Some groups are slow: up to {ratio:.2f} times the time of their like"
+            text = f"Groups are slow, first {group} with {ratio:.2f} times the time of its like"
         yield Statement("warn", f"{text} ({where}).")
     if compared_any and not worst:
         yield Statement("ok", "No group is slower than its like.")
+
+
+def _name_group(group: TimedGroup, hosts: dict[int, str]) -> str:
+    names = list(dict.fromkeys(hosts[rank] for rank in group.ranks if rank in hosts))
+    where = f" on {', '.join(names)}" if 0 < len(names) <= 2 else ""
+    return f"group {group.row.group}{where}"
 
 
 def _scaling(run: Run) -> Iterable[Statement]:

@@ -25,7 +25,10 @@ def test_a_run_without_blame() -> None:
     assert judged(*curve_rows(efficiency=0.912)) == [
         ("ok", "The data is right, element by element, in all cases."),
         ("ok", "All 9 cases were measured as precisely as asked for."),
-        ("ok", "Of the speed that the link's nominal rate allows, at the largest size: all_reduce 91 %."),
+        (
+            "ok",
+            "Of the speed that the links' nominal rates allow, the slowest group at the largest size: all_reduce 91 %.",
+        ),
     ]
 
 
@@ -64,7 +67,10 @@ def test_a_run_that_was_cut_off() -> None:
     ("wrong", "said"),
     [
         ([None, None], ("unknown", "The data was not checked.")),
-        ([0, None], ("unknown", "The data is right, element by element, in 1 of 2 results; others: unchecked.")),
+        (
+            [0, None],
+            ("unknown", "The data is right, element by element, in 1 of 2 results; the others were not checked."),
+        ),
     ],
 )
 def test_unchecked_is_not_right(wrong: list[int | None], said: tuple[str, str]) -> None:
@@ -92,7 +98,8 @@ def test_theory_that_is_not_known_is_said(record: dict[str, Any], remedy: str) -
 
 def test_who_is_slow() -> None:
     statements = texts(judge_run(unfitted(grouped(all_pairs(4, {2})))))
-    said = "Rank 2 on hostC is slow: every group with it takes up to 3.00 times as long (all_reduce 1 KiB float32 sum on pairs)."
+    said = "Rank 2 on hostC is slow: every group with it takes up to 3.00 times as long (all_reduce 1 KiB "
+    said += "float32 sum on pairs)."
     assert ("warn", said) in statements
 
 
@@ -102,7 +109,8 @@ def test_nobody_is_slow() -> None:
 
 def test_slow_pairs_without_a_common_rank() -> None:
     statements = texts(judge_run(unfitted(grouped(all_pairs(4, slow_pairs={"0-1"})))))
-    said = "Some groups are slow: up to 2.00 times the time of their like (all_reduce 1 KiB float32 sum on pairs)."
+    said = "Groups are slow, first group 0-1 on hostA, hostB with 2.00 times the time of its like (all_reduce 1 KiB "
+    said += "float32 sum on pairs)."
     assert ("warn", said) in statements
 
 
