@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ _FLAGS = (
 class Page:
     """One page. `events` holds what it reported, in order, each as {"method": …, "params": …}."""
 
-    def __init__(self, commands: int, answers: int) -> None:
-        self._commands, self._answers = commands, os.fdopen(answers, "rb")
-        self._number, self._buffer, self.events = 0, b"", []  # type: ignore[var-annotated]
+    def __init__(self, commands: int, answers: BufferedReader) -> None:
+        self._commands, self._answers = commands, answers
+        self._number, self._buffer = 0, b""
+        self.events: list[dict[str, Any]] = []
         self._session: str | None = None
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -74,7 +76,7 @@ class Page:
 
     def _read(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:
-            chunk = self._answers.read1(1 << 16)  # type: ignore[attr-defined]
+            chunk = self._answers.read1(1 << 16)
             if not chunk:
                 raise EOFError("the browser has ended")
             self._buffer += chunk
@@ -100,10 +102,9 @@ def open_browser(program: str, profile: Path) -> Iterator[Page]:
     )
     os.close(to_browser)
     os.close(from_browser)
-    page = None
     try:
-        page = Page(commands, answers)
-        yield page
+        with os.fdopen(answers, "rb") as told:
+            yield Page(commands, told)
     finally:
         with suppress(OSError):
             os.close(commands)  # the browser ends when its pipe does

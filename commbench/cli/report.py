@@ -42,7 +42,7 @@ def report(
 
     \b
     commbench report results/20260102T030405Z-node1-torch-2
-    commbench report --html upgrade.html results/before results/after
+    commbench report --html upgrade.html before after
     commbench report --no-plots --no-html --format csv -o all.csv results/*
     """
     from commbench.report.formats import FORMATS

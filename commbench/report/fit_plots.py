@@ -1,7 +1,8 @@
 """Three pictures of a panel: busbw over size, time over size, and what the fit leaves.
 
 Markers are measured (the median group's, open where not plainly ok) with their interval as a band; the line is the fit,
-with a tick where a regime starts; dashed is the planner's line; dotted is theory; small dots are the slowest group.
+with a tick where a regime starts; dashed is the planner's line, where it parts from the fit; dotted is theory; small
+dots are the slowest group.
 """
 
 import re
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 _MODEL_POINTS = 120
-_PERCENTS = (-1000, -100, -50, -25, -10, -5, 0, 5, 10, 25, 50, 100, 1000, 10_000)
+_PERCENTS = (5, 10, 100, 1000, 10_000)  # marks of what a fit leaves, far enough apart on its scale
 _MOST_LABELS = 7  # on the size axis: they must not touch
 _FAR_ABOVE = 5.0  # times the best measured rate: a nominal rate beyond would flatten the picture
 _SLOW_ENOUGH = 1.05  # times the median group's time: below, the slowest group's dots would hide behind its markers
@@ -116,7 +117,9 @@ def _draw_residuals(axes: "Axes", panel: Panel) -> None:
     reach = 1.2 * max(10.0, *(abs(edge) for edge in axes.dataLim.intervaly))
     axes.set_yscale("symlog", linthresh=10, linscale=1.5)  # an outlier must not flatten the rest
     axes.set_ylim(-reach, reach)
-    axes.yaxis.set_major_locator(FixedLocator([tick for tick in _PERCENTS if abs(tick) <= reach]))
+    axes.yaxis.set_major_locator(
+        FixedLocator([0, *(sign * tick for tick in _PERCENTS if tick <= reach for sign in (-1, 1))])
+    )
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(lambda percent, _: f"{percent:+.0f} %" if percent else "0 %")
     axes.set_title("measured / fit − 1")
@@ -180,7 +183,9 @@ def _draw_fit(axes: "Axes", series: Series, value: Value, colour: str) -> None:
     if line and line.window.first_nbytes and line.window.last_nbytes:
         window = np.geomspace(line.window.first_nbytes, line.window.last_nbytes, _MODEL_POINTS).tolist()
         timed = [(size, value(series, size, line.line.seconds(series.fit.factor * size))) for size in window]
-        _plot(axes, timed, color=INK, linewidth=1, linestyle=(0, (4, 2)), alpha=0.75)
+        _plot(
+            axes, timed, color=INK, linewidth=1, linestyle=(0, (4, 2)), zorder=1.5
+        )  # seen where it parts from the fit
 
 
 def _values(series: Series, points: Iterable[Measured], value: Value) -> list[tuple[float, float | None]]:

@@ -86,9 +86,8 @@ def fit_grid(table: FitTable) -> Grid:
 def line_grid(panel: Panel, window: str) -> Grid:
     """The planner's lines of the curves of a panel; `window` in words."""
     headings = ("", *LINE_SUMMARY_HEADINGS)
-    columns = tuple(Column(_heading(heading), number > 1) for number, heading in enumerate(headings))
-    rows = tuple(Row((series.label, *line_summary(series.fit))) for series in panel.series if series.fit)
-    return Grid(f"The planner's line on sizes {window}", columns, rows)
+    rows = tuple((series.label, *line_summary(series.fit)) for series in panel.series if series.fit)
+    return fit_grid(FitTable(f"The planner's line on sizes {window}", headings, rows, 2))
 
 
 def _heading(text: str) -> tuple[str, ...]:

@@ -64,8 +64,9 @@ def _origin(record: RunRecord) -> Iterable[str]:
 
 
 def _engine(record: RunRecord) -> Iterable[str]:
-    launcher = "" if record.launcher == UNKNOWN else f", started by {record.launcher}"
-    yield f"{record.engine}, {record.backend}{launcher}"
+    names = ", ".join(dict.fromkeys((record.engine, record.backend)))
+    launcher = "" if record.launcher in (UNKNOWN, "none") else f", started by {record.launcher}"
+    yield f"{names}{launcher}"
 
 
 def _ranks(record: RunRecord) -> Iterable[str]:
@@ -75,7 +76,7 @@ def _ranks(record: RunRecord) -> Iterable[str]:
 
 
 def _hosts(record: RunRecord) -> Iterable[str]:
-    yield from _first(_by_words(record, _hardware))
+    yield from _first(_by_words(record.hosts, _hardware))
 
 
 def _hardware(host: Host) -> str:
@@ -85,23 +86,27 @@ def _hardware(host: Host) -> str:
 
 
 def _devices(record: RunRecord) -> Iterable[str]:
-    yield from _first(_by_words(record, lambda host: ", ".join(host.devices)))
+    yield from _first(_told_by_words(record, lambda host: ", ".join(host.devices)))
 
 
 def _binding(record: RunRecord) -> Iterable[str]:
-    yield from _first(_by_words(record, lambda host: host.binding))
+    yield from _first(_told_by_words(record, lambda host: host.binding))
 
 
 def _interface(record: RunRecord) -> Iterable[str]:
-    yield from _first(_by_words(record, lambda host: host.interface))
+    yield from _first(_told_by_words(record, lambda host: host.interface))
 
 
-def _by_words(record: RunRecord, tell: Callable[[Host], str]) -> list[str]:
+def _told_by_words(record: RunRecord, tell: Callable[[Host], str]) -> list[str]:
+    return _by_words([host for host in record.hosts if tell(host)], tell)
+
+
+def _by_words(hosts: Iterable[Host], tell: Callable[[Host], str]) -> list[str]:
     """Hosts of which the same is said share a line: `n1, n2: eth0 (…)`."""
     found: dict[str, list[str]] = {}
-    for host in record.hosts:
-        if tell(host) or not host.cpu:
-            found.setdefault(tell(host), []).append(f"{host.name} (ranks {host.ranks})" if host.ranks else host.name)
+    for host in hosts:
+        name = f"{host.name} (ranks {host.ranks})" if host.ranks else host.name
+        found.setdefault(tell(host), []).append(name)
     return [f"{', '.join(_first(names))}{': ' if words else ''}{words}" for words, names in found.items()]
 
 

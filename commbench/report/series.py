@@ -116,17 +116,22 @@ def _is_plausible(seconds: float) -> bool:
 
 
 def _measured(nbytes: int, rows: Sequence[SummaryRow]) -> Measured:
+    """Of an even number of groups the two in the middle make the median, as in the fit."""
     ordered = sorted(rows, key=lambda row: row.seconds_median or 0.0)
-    median, slowest = ordered[(len(ordered) - 1) // 2], ordered[-1]
+    faster, slower = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     return Measured(
         nbytes=nbytes,
-        seconds=median.seconds_median or 0.0,
-        low=median.seconds_ci_low,
-        high=median.seconds_ci_high,
-        is_plain=median.status == "ok",
-        slowest_seconds=slowest.seconds_median if len(ordered) > 1 else None,
-        theory_seconds=median.theory_seconds,
+        seconds=_mean(faster.seconds_median, slower.seconds_median) or 0.0,
+        low=_mean(faster.seconds_ci_low, slower.seconds_ci_low),
+        high=_mean(faster.seconds_ci_high, slower.seconds_ci_high),
+        is_plain=faster.status == slower.status == "ok",
+        slowest_seconds=ordered[-1].seconds_median if len(ordered) > 1 else None,
+        theory_seconds=slower.theory_seconds,
     )
+
+
+def _mean(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else (one + other) / 2
 
 
 def _thinned(points: Sequence[Measured]) -> tuple[Measured, ...]:
@@ -182,7 +187,7 @@ def _joined(values: Iterable[str]) -> str:
 
 
 def _varying_fields(rows: Sequence[SummaryRow]) -> list[str]:
-    """The conditions in which the curves of a panel differ, collective first."""
+    """The conditions in which the curves of a panel differ, collective first; nodes only where nothing else tells."""
     varying = []
     for name in _CONDITIONS:
         found: dict[str, set[object]] = {}
@@ -190,12 +195,17 @@ def _varying_fields(rows: Sequence[SummaryRow]) -> list[str]:
             found.setdefault(row.collective if name in _OF_A_COLLECTIVE else "", set()).add(getattr(row, name))
         if any(len(values) > 1 for values in found.values()):
             varying.append(name)
-    return varying
+    others = [name for name in varying if name != "nodes"]
+    return others if _count_kinds(rows, others) == _count_kinds(rows, varying) else varying
+
+
+def _count_kinds(rows: Sequence[SummaryRow], names: Sequence[str]) -> int:
+    return len({tuple(getattr(row, name) for name in names) for row in rows})
 
 
 _WORDS: dict[str, Callable[[SummaryRow], str]] = {
     "ranks": lambda row: f"{'?' if row.ranks is None else row.ranks} ranks",
-    "nodes": lambda row: f"{'?' if row.nodes is None else row.nodes} nodes",
+    "nodes": lambda row: "1 node" if row.nodes == 1 else f"{'?' if row.nodes is None else row.nodes} nodes",
     "in_place": lambda row: "in place" if row.in_place else "out of place",
     "link_class": lambda row: f"over {row.link_class}",
 }

@@ -7,7 +7,7 @@ from typing import Literal
 from commbench.report.reported import Reported
 from commbench.report.scaling import climb_ladders
 from commbench.report.slow_groups import TimedGroup, compare_groups, hosts_by_rank, name_ranks
-from commbench.results.schema import SummaryRow
+from commbench.results.schema import UNKNOWN, SummaryRow
 from commbench.results.store import Run
 
 Level = Literal["fail", "warn", "ok", "unknown"]
@@ -98,9 +98,9 @@ def _theory(run: Run) -> Iterable[Statement]:
         text = f"Of the speed that the links' nominal rates allow, the slowest group at the largest size: {told}."
         yield Statement("warn" if low else "ok", text)
     elif any(row.busbw_gbps for row in run.rows):
-        links = ", ".join(dict.fromkeys(row.link_class for row in run.rows))
-        text = f"How far from theory is not known: the nominal rate of {links} is not ({_remedy(run)})."
-        yield Statement("unknown", text)
+        links = ", ".join(dict.fromkeys(row.link_class for row in run.rows if row.link_class != UNKNOWN))
+        why = f"the nominal rate of {links or 'its links'} is not ({_remedy(run)})"
+        yield Statement("unknown", f"How far from theory is not known: {why}.")
 
 
 def _is_less(row: SummaryRow, other: SummaryRow) -> bool:

@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from commbench.analysis.curves import Launch
 from commbench.report.html import format_html
 from commbench.report.reported import label_runs
 from commbench.report.run_facts import list_facts
 from commbench.results.schema import Finding, Host, Origin, OriginFile
+from commbench.results.store import Run
 from tests.factories import make_group_record
 from tests.unit.report.make import SIZES, curve_rows, launch_of, reported, run_of
+from tests.unit.results.importers.samples import SAMPLES
+from tests.unit.results.importers.whole import import_whole
 
 COMMAND = ("commbench", "report", "a run")
 EVIL = "<script>alert(1)</script>\"'&"
@@ -121,10 +125,18 @@ def test_an_empty_run_is_a_page() -> None:
 
 
 def test_a_large_run_is_a_small_page_that_says_what_it_lacks() -> None:
-    rows = curve_rows(sizes=[1024 * number for number in range(1, 5000)])
+    rows = curve_rows(sizes=[1024 * number for number in range(1, 5000)], ranks=None)
     page = format_html([launch_of(rows)], COMMAND)
     assert len(page) < 1_000_000
     assert "4599 more of 4999 cases are in run/summary.csv." in page
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_imported_sample_is_a_page(name: str) -> None:
+    imported = import_whole(SAMPLES[name][1])
+    page = format_html([Launch(Run(Path("/runs/run"), imported.record, imported.rows), {})], COMMAND)
+    assert Outline(page).open == []
+    assert f"results of {imported.record.engine}" in page
 
 
 def test_the_page_says_what_made_it() -> None:

@@ -1,5 +1,7 @@
 """Which curves stand in which picture, by which name and colour."""
 
+from typing import Any
+
 import pytest
 
 from commbench.report.series import COLOURS, MOST_CURVES, MOST_POINTS, busbw_gbps, make_panels
@@ -37,6 +39,31 @@ def test_the_median_group_is_drawn_and_the_slowest_beside_it() -> None:
     assert point.seconds == pytest.approx(1.1 * (1e-4 + 1024e-9))
     assert point.slowest_seconds == pytest.approx(4.0 * (1e-4 + 1024e-9))
     assert (point.low, point.high) == (pytest.approx(0.98 * point.seconds), pytest.approx(1.03 * point.seconds))
+
+
+def test_of_two_groups_the_median_lies_between_as_in_the_fit() -> None:
+    rows = [row for first, scale in ((0, 1.0), (50, 3.0)) for row in curve_rows(first=first, scale=scale)]
+    one = reported(rows)
+    (panel,) = make_panels([one])
+    (series,) = panel.series
+    assert series.fit is not None
+    assert [point.seconds for point in series.points] == pytest.approx([point.seconds for point in series.fit.points])
+    point = series.points[0]
+    assert (point.low, point.high) == (pytest.approx(0.98 * point.seconds), pytest.approx(1.03 * point.seconds))
+
+
+@pytest.mark.parametrize(
+    ("changes", "labels"),
+    [
+        (({"link_class": "net", "nodes": 2}, {"link_class": "nvlink", "nodes": 1}), ["over net", "over nvlink"]),
+        (({"nodes": 2}, {"nodes": 1}), ["2 nodes", "1 node"]),
+        (({"in_place": True}, {"in_place": False}), ["in place", "out of place"]),
+    ],
+)
+def test_curves_are_named_by_what_tells_them_apart(changes: tuple[dict[str, Any], ...], labels: list[str]) -> None:
+    rows = [row for number, change in enumerate(changes) for row in curve_rows(first=100 * number, **change)]
+    (panel,) = make_panels([reported(rows)])
+    assert [series.label for series in panel.series] == labels
 
 
 def test_each_curve_has_its_own_fit_and_a_short_one_none() -> None:
