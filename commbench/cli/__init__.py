@@ -22,7 +22,7 @@ class SaidError(CommbenchError):
 COMMANDS = {
     "sweep": "measure collectives over sizes and groups",
     "fit": "alpha and beta of stored runs, with intervals and errors",
-    "report": "print the table of stored runs again, and remake their plots",
+    "report": "the table, plots and one page (report.html) of stored runs",
     "import": "read results of other tools into a run",
 }
 
@@ -54,7 +54,7 @@ def cli() -> None:
     commbench sweep                                   the four main collectives on this machine
     torchrun --nproc-per-node 8 -m commbench sweep    the same, as the launcher's ranks
     commbench fit results/RUN                         alpha and beta of it, and how far to trust them
-    commbench report results/RUN                      its table and plots again
+    commbench report results/RUN                      its table, plots, and report.html
     commbench import all_reduce_perf.log              another tool's results, as a run
 
     Exit codes: 0 fine; 1 wrong data; 2 usage; 3 could not measure or read; 124 a hang was ended; 130 Ctrl-C.

@@ -1,6 +1,7 @@
 """Fits for readers: tables for people, JSON for programs. Records in, text out."""
 
 from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass
 
 from commbench.analysis.fit import format_window
 from commbench.analysis.predict import Prediction
@@ -39,6 +40,7 @@ _LINE_HEADINGS = (
     *_IDENTITY, "fit", "sizes", "alpha (us)", "[…]", "alpha/step\n(us)", "B\n(GB/s)", "[…]", "S½", "error", "worst",
     "left\nout", "B / link",
 )  # fmt: skip
+LINE_SUMMARY_HEADINGS = ("fit", "alpha\n(us)", "[…]", "B\n(GB/s)", "[…]", "error", "B /\nlink")
 _REGIME_HEADINGS = (
     *_IDENTITY, "model", "from", "to", "starts\nbetween", "alpha (us)", "[…]", "B\n(GB/s)", "[…]", "error",
     "left\nout", "with\nneighbours",
@@ -53,7 +55,7 @@ _SCALING_HEADINGS = (
 _PREDICTION_HEADINGS = (
     "collective", "link", "layout", "type", "basis", "size", "ranks", "time (us)", "busbw\n(GB/s)", "error",
 )  # fmt: skip
-_LEGEND = (
+FIT_LEGEND = (
     "alpha: fixed cost of the whole collective; alpha/step: of each of its steps; B: bus traffic in GB/s of 1e9 bytes;",
     "[…]: 95 % interval. ≤, ≥: not identified by these sizes, a bound. S½: the size with half the bandwidth.",
     "error: mean |relative error| at the measured sizes; worst: the largest; left out: with each size predicted from",
@@ -65,8 +67,9 @@ def format_fit_table(records: Sequence[FitRecord], predictions: Sequence[Predict
     """The planner's lines, the regimes, the joint lines, the N models, the findings: as text, with a legend."""
     parts = [text for record in records for text in _record_parts(record)]
     if predictions:
-        parts.append(_section("Predictions", _PREDICTION_HEADINGS, map(_prediction_cells, predictions), 5))
-    return "\n\n".join([*parts, "\n".join(_LEGEND)]) + "\n"
+        rows = tuple(map(_prediction_cells, predictions))
+        parts.append(_section(FitTable("Predictions", _PREDICTION_HEADINGS, rows, 5)))
+    return "\n\n".join([*parts, "\n".join(FIT_LEGEND)]) + "\n"
 
 
 def format_fit_json(records: Sequence[FitRecord], predictions: Sequence[Prediction]) -> str:
@@ -84,21 +87,61 @@ FIT_FORMATS: dict[str, Callable[[Sequence[FitRecord], Sequence[Prediction]], str
 }
 
 
-def _record_parts(record: FitRecord) -> Iterable[str]:
+@dataclass(frozen=True, slots=True)
+class FitTable:
+    """One table of a record: the first `left` columns are words, the others numbers; a column may be empty."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[Sequence[str], ...]
+    left: int
+
+
+def fit_tables(record: FitRecord) -> list[FitTable]:
+    """The planner's lines, then, where there are any, the regimes, the joint lines and the N models."""
     common = _common_conditions(record)
-    title = f"commbench {record.commbench}: fit of {', '.join(record.runs)}\n{_common_text(common)}".rstrip("\n")
-    lines = [_line_cells(fit, common) for fit in record.fits]
-    heading = f"One line on sizes {format_window(record.window)}"
-    yield f"{title}\n\n{_section(heading, _LINE_HEADINGS, lines, len(_IDENTITY) + 2)}"
-    if record.fits:
-        regimes = [cells for fit in record.fits for cells in _regime_cells(fit, common)]
-        yield _section("Regimes over all sizes", _REGIME_HEADINGS, regimes, len(_IDENTITY) + 1)
+    first_number = len(_IDENTITY) + 2
+    window = f"One line on sizes {format_window(record.window)}"
+    tables = [FitTable(window, _LINE_HEADINGS, tuple(_line_cells(fit, common) for fit in record.fits), first_number)]
+    regimes = tuple(cells for fit in record.fits for cells in _regime_cells(fit, common))
+    tables += [FitTable("Regimes over all sizes", _REGIME_HEADINGS, regimes, len(_IDENTITY) + 1)] if regimes else []
     if record.joint:
-        heading = "One alpha/step and B for a link class, if every collective were a ring"
-        yield _section(heading, _JOINT_HEADINGS, map(_joint_cells, record.joint), 4)
+        title = "One alpha/step and B for a link class, if every collective were a ring"
+        tables.append(FitTable(title, _JOINT_HEADINGS, tuple(map(_joint_cells, record.joint)), 4))
     if record.scaling:
-        heading = "Over the number of ranks N: alpha = base + per step × steps(N); for other N an extrapolation"
-        yield _section(heading, _SCALING_HEADINGS, map(_scaling_cells, record.scaling), 5)
+        title = "Over the number of ranks N: alpha = base + per step × steps(N); for other N an extrapolation"
+        tables.append(FitTable(title, _SCALING_HEADINGS, tuple(map(_scaling_cells, record.scaling)), 5))
+    return tables
+
+
+def line_summary(fit: CurveFit) -> tuple[str, ...]:
+    """The planner's line in a few cells, under LINE_SUMMARY_HEADINGS."""
+    line = fit.line
+    if line is None:
+        return ("none", *[""] * (len(LINE_SUMMARY_HEADINGS) - 1))
+    alpha, rate = line.alpha_total, line.bytes_per_second
+    numbers = (_alpha(alpha), _interval(alpha, US), _rate(rate), _interval(rate, GB), _percent(line.errors.mape))
+    return (line.quality, *numbers, _percent(fit.efficiency))
+
+
+def common_conditions(record: FitRecord) -> str:
+    """What all fits of the record share, such as `loopback, world, alone, float32`; it has no column then."""
+    return _common_text(_common_conditions(record))
+
+
+def group_findings(findings: Sequence[Finding]) -> dict[tuple[str, str], list[Finding]]:
+    """Findings by rule and action, so that an explanation is said once."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.rule, finding.action), []).append(finding)
+    return groups
+
+
+def _record_parts(record: FitRecord) -> Iterable[str]:
+    title = f"commbench {record.commbench}: fit of {', '.join(record.runs)}\n{common_conditions(record)}".rstrip("\n")
+    lines, *others = map(_section, fit_tables(record))
+    yield f"{title}\n\n{lines}"
+    yield from others
     if record.findings:
         yield "\n".join(["Findings", *_finding_lines(record.findings)])
     if record.unfitted:
@@ -106,18 +149,16 @@ def _record_parts(record: FitRecord) -> Iterable[str]:
         yield "\n".join(["Not fitted", *reasons])
 
 
-def _section(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], left: int) -> str:
-    return f"{title}\n{format_text_table(headings, list(rows), left)}"
+def _section(table: FitTable) -> str:
+    return f"{table.title}\n{format_text_table(table.headings, table.rows, table.left)}"
 
 
 def _finding_lines(findings: Sequence[Finding]) -> Iterable[str]:
-    """Findings with the same explanation stand together, and it is said once."""
-    for rule, action in dict.fromkeys((finding.rule, finding.action) for finding in findings):
+    for (rule, action), found in group_findings(findings).items():
         yield f"  {rule}: {action}" if action else f"  {rule}"
-        for finding in findings:
-            if (finding.rule, finding.action) == (rule, action):
-                expected = f" (expected: {finding.expected})" if finding.expected else ""
-                yield f"    {finding.verdict}: {finding.subject}: {finding.observed}{expected}"
+        for finding in found:
+            expected = f" (expected: {finding.expected})" if finding.expected else ""
+            yield f"    {finding.verdict}: {finding.subject}: {finding.observed}{expected}"
 
 
 def _common_conditions(record: FitRecord) -> dict[str, str]:

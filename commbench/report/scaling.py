@@ -1,9 +1,10 @@
 """Where scaling bends: busbw at the largest size, and the time at the smallest, over the rungs of a ladder."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from commbench.plan.collectives import COLLECTIVES
-from commbench.report.notes import measured_questions
+from commbench.report.notes import Question, measured_questions
 from commbench.results.schema import SummaryRow
 from commbench.results.store import Run
 from commbench.units import format_seconds
@@ -16,24 +17,50 @@ _LEGEND = (
 )
 
 
-def scaling_lines(run: Run) -> list[str]:
-    """For every collective of a ladder its busbw at the largest size and its time at the smallest; [] without one."""
-    lines = []
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """One question at one size over the rungs of a ladder. `by_time`: told by its time, else by its busbw.
+
+    `bend`: the position of the rung at which scaling bends; None where it does not.
+    """
+
+    question: Question
+    nbytes: int
+    rungs: tuple[SummaryRow, ...]
+    by_time: bool
+    bend: int | None
+
+
+def climb_ladders(run: Run) -> Iterator[Climb]:
+    """For every collective of a ladder its busbw at the largest size, then its time at the smallest."""
     for question, by_size in measured_questions(run):
-        climbed = {nbytes: rows for nbytes, rows in by_size.items() if len(rows) > 1}
-        if question.layout != "ladder" or not climbed:
+        climbed = {nbytes: tuple(rows) for nbytes, rows in by_size.items() if len(rows) > 1}
+        if question.layout != "ladder" or question.collective not in COLLECTIVES or not climbed:
             continue
         largest, smallest = max(climbed), min(climbed)
-        if all(row.busbw_gbps for row in climbed[largest]):
-            lines.append(f"scaling of {question.words(largest)}: {_tell_busbw(climbed[largest])}.")
+        rungs = climbed[largest]
+        if all(row.busbw_gbps for row in rungs):
+            yield Climb(question, largest, rungs, False, find_bend([row.busbw_gbps or 0.0 for row in rungs]))
         if smallest < largest or not smallest:
-            lines.append(f"scaling of {question.words(smallest)}: {_tell_time(climbed[smallest])}.")
+            rungs = climbed[smallest]
+            yield Climb(question, smallest, rungs, True, find_bend(_steps_per_second(rungs)))
+
+
+def scaling_lines(run: Run) -> list[str]:
+    """A line for every climb of a ladder; [] without one."""
+    lines = [f"scaling of {climb.question.words(climb.nbytes)}: {_tell(climb)}." for climb in climb_ladders(run)]
     return [*lines, _LEGEND] if lines else []
+
+
+def _tell(climb: Climb) -> str:
+    tell = _tell_time if climb.by_time else _tell_busbw
+    bend = "does not bend" if climb.bend is None else f"bends at {climb.rungs[climb.bend].group}"
+    return f"{tell(climb.rungs)}, {bend}"
 
 
 def _tell_busbw(rungs: Sequence[SummaryRow]) -> str:
     told = [f"{_three_digits(row.busbw_gbps or 0.0)} ({row.group})" for row in rungs]
-    return f"busbw {', '.join(told)} GB/s, {_bend(rungs, [row.busbw_gbps or 0.0 for row in rungs])}"
+    return f"busbw {', '.join(told)} GB/s"
 
 
 def _three_digits(value: float) -> str:
@@ -42,14 +69,12 @@ def _three_digits(value: float) -> str:
 
 def _tell_time(rungs: Sequence[SummaryRow]) -> str:
     told = [f"{format_seconds(row.seconds_median or 0.0)} ({row.group})" for row in rungs]
-    steps = [COLLECTIVES[row.collective].steps(row.ranks or 1) for row in rungs]
-    speeds = [count / (row.seconds_median or 1.0) for count, row in zip(steps, rungs, strict=True)]
-    return f"time {', '.join(told)}, {_bend(rungs, speeds)}"
+    return f"time {', '.join(told)}"
 
 
-def _bend(rungs: Sequence[SummaryRow], speeds: Sequence[float]) -> str:
-    at = find_bend(speeds)
-    return "does not bend" if at is None else f"bends at {rungs[at].group}"
+def _steps_per_second(rungs: Sequence[SummaryRow]) -> list[float]:
+    """Of a ring, which takes longer by right when it has more ranks."""
+    return [COLLECTIVES[row.collective].steps(row.ranks or 1) / (row.seconds_median or 1.0) for row in rungs]
 
 
 def find_bend(speeds: Sequence[float]) -> int | None:

@@ -54,11 +54,11 @@ def format_table(run: Run) -> str:
     from rich.table import Table
 
     lines = table_lines(run.rows)
-    columns = _shown_columns(lines)
+    columns = shown_columns(lines)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column.heading, justify="right" if column.right else "left", no_wrap=True)
-    for _, section in groupby(lines, key=_section):
+    for _, section in groupby(lines, key=section_of):
         for line in section:
             table.add_row(*(column.cell(line) for column in columns))
         table.add_section()
@@ -66,13 +66,13 @@ def format_table(run: Run) -> str:
     console = Console(file=text, width=_WIDE, color_system=None, markup=False, highlight=False)
     console.print(table)
     body = "\n".join(line.rstrip() for line in text.getvalue().splitlines())
-    return "\n".join([_title(run), body.rstrip("\n"), "", *_below(run)]) + "\n"
+    return "\n".join([run_title(run), body.rstrip("\n"), "", *lines_below(run)]) + "\n"
 
 
 def format_markdown(run: Run) -> str:
     """The table as Markdown, with its legend."""
     lines = table_lines(run.rows)
-    columns = _shown_columns(lines)
+    columns = shown_columns(lines)
     escaped = [[_escape(column.cell(line)) for column in columns] for line in lines]
     rows = [
         [column.heading.strip().replace("\n", " ") for column in columns],
@@ -80,10 +80,11 @@ def format_markdown(run: Run) -> str:
         *escaped,
     ]
     table = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([_title(run), "", *table, "", *(f"{line}  " for line in _below(run))]) + "\n"
+    return "\n".join([run_title(run), "", *table, "", *(f"{line}  " for line in lines_below(run))]) + "\n"
 
 
-def _below(run: Run) -> list[str]:
+def lines_below(run: Run) -> list[str]:
+    """The legend, where scaling bends, and who is slow."""
     return [*_legend(run), *scaling_lines(run), *slow_group_lines(run)]
 
 
@@ -132,7 +133,8 @@ def _rows_by_status(rows: Sequence[SummaryRow]) -> dict[str, list[SummaryRow]]:
     return found
 
 
-def _title(run: Run) -> str:
+def run_title(run: Run) -> str:
+    """Ranks, hosts, software and mode in one line."""
     record = run.record
     hosts = f"{len(record.hosts)} nodes" if len(record.hosts) > 1 else record.hosts[0].name if record.hosts else "?"
     software = f"torch {record.versions['torch']}, " if record.engine == "torch" and "torch" in record.versions else ""
@@ -144,12 +146,14 @@ def _title(run: Run) -> str:
     return f"{tool}: {ranks} on {hosts}, {software}{record.backend}, {mode}"
 
 
-def _section(line: Line) -> tuple[object, ...]:
+def section_of(line: Line) -> tuple[object, ...]:
+    """What the lines between two blank ones have in common."""
     row = line.row
     return row.collective, row.dtype, row.redop, row.layout, row.concurrency, row.variant, row.ranks, row.in_place
 
 
-def _shown_columns(lines: Sequence[Line]) -> list[Column]:
+def shown_columns(lines: Sequence[Line]) -> list[Column]:
+    """The columns that say something about these lines."""
     return [column for column in COLUMNS if column.shown(lines)]
 
 

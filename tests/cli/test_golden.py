@@ -51,7 +51,7 @@ def test_golden(name: str, form: str, call: Call, tmp_path: Path) -> None:
 def test_report_prints_the_same_table_again(call: Call, tmp_path: Path) -> None:
     run = str(tmp_path / "run")
     first = call("sweep", "--engine", "fake", "--sizes", "1K,1M", "--no-plots", "-q", "--out", run)
-    again = call("report", "--no-plots", run)
+    again = call("report", "--no-plots", "--no-html", run)
     assert again.code == 0
     assert again.out == first.out
 
@@ -76,7 +76,7 @@ def test_report_remakes_the_plots(call: Call, tmp_path: Path) -> None:
     assert {path.name for path in (run / "plots").iterdir()} == names
     for path in (run / "plots").iterdir():
         path.unlink()
-    assert call("report", str(run)).code == 0
+    assert call("report", "--no-html", str(run)).code == 0
     assert {path.name for path in (run / "plots").iterdir()} == names
 
 
@@ -88,7 +88,7 @@ def test_output_goes_to_a_file(form: str, call: Call, tmp_path: Path) -> None:
         str(tmp_path / "run")
     )  # fmt: skip
     assert (ended.code, ended.out) == (0, "")
-    assert file.read_text() == call("report", "--no-plots", "--format", form, str(tmp_path / "run")).out
+    assert file.read_text() == call("report", "--no-plots", "--no-html", "--format", form, str(tmp_path / "run")).out
 
 
 def test_thousands_of_ranks_on_paper(call: Call, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_a_log_becomes_a_run_that_report_shows(commands: Commands, call: Call, t
     assert ended.code == 0
     assert ended.out.startswith("commbench 0.1.0 import of nccl-tests 2.18.2: 16 ranks on 2 nodes, nccl, throughput\n")
     assert ended.err == f"run kept in {tmp_path / 'run'}\n"
-    shown = call("report", "--no-plots", str(tmp_path / "run"))
+    shown = call("report", "--no-plots", "--no-html", str(tmp_path / "run"))
     assert shown.out == ended.out
     assert load_run(tmp_path / "run").record.command[:2] == ("commbench", "import")
 

@@ -72,7 +72,7 @@ def contents(run: Path) -> dict[str, bytes]:
 def test_a_run_that_was_cut_ends_as_one_that_was_not(
     samples: float, summary: float, outcome: str, run: Path, call: Call
 ) -> None:
-    uncut, rows = call("report", "--no-plots", str(run)).out, load_run(run).rows
+    uncut, rows = call("report", "--no-plots", "--no-html", str(run)).out, load_run(run).rows
     batches = sorted(read_samples(run), key=lambda row: (row.case, row.group, row.round, row.kind))
     cut(run / "samples.csv", samples)
     cut(run / "summary.csv", summary)
@@ -123,7 +123,9 @@ def test_options_of_the_invocation_are_free(run: Path, call: Call, tmp_path: Pat
     free = ("--timeout", "7s", "--format", "csv", "-o", str(tmp_path / "table.csv"), "--no-plots")
     ended = call("sweep", "--resume", str(run), *OPTIONS, *free)
     assert (ended.code, ended.out) == (0, "")
-    assert (tmp_path / "table.csv").read_text() == call("report", "--no-plots", "--format", "csv", str(run)).out
+    assert (tmp_path / "table.csv").read_text() == call(
+        "report", "--no-plots", "--no-html", "--format", "csv", str(run)
+    ).out
 
 
 def test_a_complete_run_has_nothing_left(run: Path, call: Call) -> None:
@@ -132,7 +134,7 @@ def test_a_complete_run_has_nothing_left(run: Path, call: Call) -> None:
         ended = call("sweep", "--resume", str(run), "--no-plots")
         assert ended.code == 0
         assert f"commbench: {run} is complete: nothing is left to measure.\n" in ended.err
-        assert ended.out == call("report", "--no-plots", str(run)).out
+        assert ended.out == call("report", "--no-plots", "--no-html", str(run)).out
     assert contents(run) == before
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = {"torch", "pandas", "pyarrow", "matplotlib", "scipy", "numpy", "msgspec", "rich"}
+HEAVY = {"torch", "pandas", "pyarrow", "matplotlib", "scipy", "numpy", "msgspec", "rich", "jinja2"}
 
 _LIST_MODULES = """
 import sys
