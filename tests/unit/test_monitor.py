@@ -47,7 +47,7 @@ class Ranks:
 
 @pytest.fixture
 def ranks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ranks]:
-    monkeypatch.setattr("commbench.measure.heartbeat._MIN_INTERVAL_SECONDS", 0.1)
+    monkeypatch.setattr("commbench.measure.heartbeat._MIN_INTERVAL_SECONDS", 0.2)
     started = Ranks()
     yield started
     started.board.answers.set()
