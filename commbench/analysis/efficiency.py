@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from commbench.analysis.curves import POINT_TO_POINT
 from commbench.analysis.records import CurveFit, Window
+from commbench.results.kinds import POINT_TO_POINT
 from commbench.results.schema import Finding
 from commbench.units import GB, format_nbytes, format_seconds
 
