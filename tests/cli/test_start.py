@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from commbench.cli import COMMANDS
+
 HEAVY = {"torch", "pandas", "pyarrow", "matplotlib", "scipy", "numpy", "msgspec", "rich"}
 
 _LIST_MODULES = """
@@ -22,7 +24,7 @@ finally:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["sweep", "--help"], ["report", "--help"], ["import", "--help"], ["fit", "--help"], ["--version"]],
+    [["--help"], *([name, "--help"] for name in COMMANDS), ["--version"], ["topo", "--list"]],
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = _LIST_MODULES.format(arguments=arguments)

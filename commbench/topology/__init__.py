@@ -1,0 +1,69 @@
+"""How a machine is wired, from what other tools say of it. Bytes in, records out; nothing here opens a file.
+
+`FORMATS` is the table of what can be read. A module of it has two functions: `recognises`, of a text, and `read`, of a
+text and the name of its source. To add a format: a module, a line here, and a file of tests.
+"""
+
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+from commbench.errors import CommbenchError, unknown_name
+from commbench.results.importers.lines import decode
+from commbench.topology.findings import judge
+from commbench.topology.graph import Topology
+from commbench.units import format_nbytes
+
+MAX_NBYTES = 8 << 20  # the largest machines' XML is some hundred KB
+MAX_DEVICES = 512  # the matrix grows with the square of it
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One row of the table of formats."""
+
+    name: str
+    module: str
+    summary: str
+
+
+# In the order in which they are asked: those with an unmistakable mark come first.
+FORMATS: dict[str, Format] = {
+    row.name: row
+    for row in (Format("nvidia-smi-topo", "nvidia_smi", "nvidia-smi topo -m, the matrix of every version"),)
+}
+
+
+def read_topology(data: bytes, source: str, format_name: str | None = None) -> Topology:
+    """The machine that `data` tells of; `format_name` overrides what it is recognised as.
+
+    Raises UsageError for a format that is not known, CommbenchError for data of no format, too large, or with nothing
+    in it that can be read.
+    """
+    if format_name is not None and format_name not in FORMATS:
+        raise unknown_name("format", format_name, FORMATS)
+    if len(data) > MAX_NBYTES:
+        limit = format_nbytes(MAX_NBYTES)
+        raise CommbenchError(f"{source} is larger than {limit}: cut it to the part with the topology.")
+    text = decode(data)
+    if not text.strip():
+        raise CommbenchError(f"{source} is empty: there is no topology in it.")
+    row = FORMATS[format_name] if format_name else _recognise(text, source)
+    topology: Topology = _module(row).read(text, source)
+    if len(topology.devices) > MAX_DEVICES:
+        raise CommbenchError(
+            f"{source} tells of {len(topology.devices)} devices, and one machine has {MAX_DEVICES} at most: "
+            "give the file of one machine."
+        )
+    return replace(topology, findings=(*topology.findings, *judge(topology)))
+
+
+def _recognise(text: str, source: str) -> Format:
+    for row in FORMATS.values():
+        if _module(row).recognises(text):
+            return row
+    raise CommbenchError(f"{source} is of no format that is known here: give --as, one of {', '.join(FORMATS)}.")
+
+
+def _module(row: Format) -> Any:
+    return import_module(f"{__name__}.{row.module}")
