@@ -37,6 +37,7 @@ def topo(
     \b
     nvidia-smi topo -m | commbench topo --from -
     commbench topo --from topo.txt --format markdown
+    NCCL_TOPO_DUMP_FILE=topo.xml all_reduce_perf && commbench topo --from topo.xml
     commbench topo --list
 
     Exit codes: 0 fine; 2 usage; 3 could not read.

@@ -15,7 +15,6 @@ from commbench.topology.graph import Topology
 from commbench.units import format_nbytes
 
 MAX_NBYTES = 8 << 20  # the largest machines' XML is some hundred KB
-MAX_DEVICES = 512  # the matrix grows with the square of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,14 @@ class Format:
 # In the order in which they are asked: those with an unmistakable mark come first.
 FORMATS: dict[str, Format] = {
     row.name: row
-    for row in (Format("nvidia-smi-topo", "nvidia_smi", "nvidia-smi topo -m, the matrix of every version"),)
+    for row in (
+        Format("nccl-topology", "nccl_xml", "NCCL's and RCCL's topology file, the XML of NCCL_TOPO_DUMP_FILE"),
+        Format("nccl-graph", "nccl_graph", "NCCL's graph file: recognised, and refused by name"),
+        Format("lstopo", "lstopo", "hwloc's lstopo --of xml"),
+        Format("rocm-smi", "rocm_smi", "rocm-smi --showtopo and its parts"),
+        Format("nvidia-smi-p2p", "nvidia_p2p", "nvidia-smi topo -p2p, which GPUs reach each other's memory"),
+        Format("nvidia-smi-topo", "nvidia_smi", "nvidia-smi topo -m, the matrix of every version"),
+    )
 }
 
 
@@ -50,11 +56,6 @@ def read_topology(data: bytes, source: str, format_name: str | None = None) -> T
         raise CommbenchError(f"{source} is empty: there is no topology in it.")
     row = FORMATS[format_name] if format_name else _recognise(text, source)
     topology: Topology = _module(row).read(text, source)
-    if len(topology.devices) > MAX_DEVICES:
-        raise CommbenchError(
-            f"{source} tells of {len(topology.devices)} devices, and one machine has {MAX_DEVICES} at most: "
-            "give the file of one machine."
-        )
     return replace(topology, findings=(*topology.findings, *judge(topology)))
 
 

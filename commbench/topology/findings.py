@@ -5,7 +5,7 @@ from itertools import combinations
 
 from commbench.results.schema import Finding
 from commbench.topology.affinity import carries_host_traffic, nearest_nics
-from commbench.topology.graph import FABRICS, NEARNESS, Topology, enumerate_keys
+from commbench.topology.graph import FABRICS, MAX_DEVICES, NEARNESS, Topology, enumerate_keys
 from commbench.topology.numbers import count_cpus
 
 Profile = tuple[tuple[str, int | None], ...]
@@ -34,15 +34,26 @@ def _far_from_nics(topology: Topology) -> list[Finding]:
     for link_class, gpus in sorted(far.items(), key=lambda item: NEARNESS.index(item[0])):
         if link_class == "unknown":
             findings.append(
-                Finding("TOPO-NIC-UNKNOWN", enumerate_keys(gpus), "skip", "how far the NICs are is not said",
-                        where=topology.source)
-            )  # fmt: skip
+                Finding(
+                    "TOPO-NIC-UNKNOWN",
+                    enumerate_keys(gpus),
+                    "skip",
+                    "how far the NICs are is not said",
+                    where=topology.source,
+                )
+            )
             continue
         findings.append(
-            Finding("TOPO-NIC-FAR", enumerate_keys(gpus), "warn",
-                    f"no NIC under the same switch: the best is {link_class}", "pix or pxb", topology.source,
-                    _WHAT_FAR_MEANS[link_class])
-        )  # fmt: skip
+            Finding(
+                "TOPO-NIC-FAR",
+                enumerate_keys(gpus),
+                "warn",
+                f"no NIC under the same switch: the best is {link_class}",
+                "pix or pxb",
+                topology.source,
+                _WHAT_FAR_MEANS[link_class],
+            )
+        )
     return findings
 
 
@@ -74,11 +85,17 @@ def _unlike_siblings(topology: Topology) -> list[Finding]:
         return []
     (usual, most), *others = alike
     return [
-        Finding("TOPO-ASYMMETRY", enumerate_keys(gpus), "warn", f"sees its siblings over {_describe(profile)}",
-                f"{_describe(usual)}, as {enumerate_keys(most)}", topology.source,
-                "collectives run at the pace of the GPU with the slowest way")
+        Finding(
+            "TOPO-ASYMMETRY",
+            enumerate_keys(gpus),
+            "warn",
+            f"sees its siblings over {_describe(profile)}",
+            f"{_describe(usual)}, as {enumerate_keys(most)}",
+            topology.source,
+            "collectives run at the pace of the GPU with the slowest way",
+        )
         for profile, gpus in others
-    ]  # fmt: skip
+    ]
 
 
 def _describe(profile: Profile) -> str:
@@ -98,9 +115,16 @@ def _broken_mesh(topology: Topology) -> list[Finding]:
         return []
     kinds = ", ".join(f"{times} over {link_class}" for link_class, times in without.items())
     return [
-        Finding("TOPO-MESH", "GPUs", "warn", f"{sum(without.values())} of {len(pairs)} pairs have no {fabric}: {kinds}",
-                f"{fabric} between all", topology.source, "keep groups that talk most where all pairs have it")
-    ]  # fmt: skip
+        Finding(
+            "TOPO-MESH",
+            "GPUs",
+            "warn",
+            f"{sum(without.values())} of {len(pairs)} pairs have no {fabric}: {kinds}",
+            f"{fabric} between all",
+            topology.source,
+            "keep groups that talk most where all pairs have it",
+        )
+    ]
 
 
 def _nics_beside(topology: Topology) -> list[Finding]:
@@ -109,9 +133,16 @@ def _nics_beside(topology: Topology) -> list[Finding]:
     findings = []
     if named:
         findings.append(
-            Finding("TOPO-NIC-HOST", enumerate_keys(named), "warn", "an accelerated Ethernet function, by its name",
-                    "InfiniBand for collectives", topology.source, "leave it out of NCCL_IB_HCA")
-        )  # fmt: skip
+            Finding(
+                "TOPO-NIC-HOST",
+                enumerate_keys(named),
+                "warn",
+                "an accelerated Ethernet function, by its name",
+                "InfiniBand for collectives",
+                topology.source,
+                "leave it out of NCCL_IB_HCA",
+            )
+        )
     classes = {
         nic.key: [topology.link_class(nic.key, gpu.key) for gpu in topology.gpus]
         for nic in topology.nics
@@ -120,9 +151,14 @@ def _nics_beside(topology: Topology) -> list[Finding]:
     remote = [nic for nic, seen in classes.items() if set(seen) == {"sys"}]
     if remote and len(remote) < len(classes):
         findings.append(
-            Finding("TOPO-NIC-REMOTE", enumerate_keys(remote), "ok",
-                    "sys to every GPU: for the host rather than for GPUs", where=topology.source)
-        )  # fmt: skip
+            Finding(
+                "TOPO-NIC-REMOTE",
+                enumerate_keys(remote),
+                "ok",
+                "sys to every GPU: for the host rather than for GPUs",
+                where=topology.source,
+            )
+        )
     return findings
 
 
@@ -136,20 +172,45 @@ def _numa_nodes(topology: Topology) -> list[Finding]:
         node = place.key.removeprefix("numa")
         if place.kind == "numa" and place.cpus and node.isdigit():
             cpus.setdefault(int(node), place.cpus)
+    listed = [int(place.key[4:]) for place in topology.places if place.kind == "numa" and place.key[4:].isdigit()]
+    absent = sorted(set(range(min(max(listed, default=0), MAX_DEVICES))) - set(listed))
     counts = {node: count_cpus(text) for node, text in cpus.items()}
     full = max(counts.values(), default=0)
     findings = [
-        Finding("TOPO-NUMA-CPUS", f"NUMA node {node}", "warn", f"{count} CPUs ({cpus[node]})",
-                f"{full}, as others have", topology.source, "CPUs are offline, reserved, or the list is mistyped")
+        Finding(
+            "TOPO-NUMA-CPUS",
+            f"NUMA node {node}",
+            "warn",
+            f"{count} CPUs ({cpus[node]})",
+            f"{full}, as others have",
+            topology.source,
+            "CPUs are offline, reserved, or the list is mistyped",
+        )
         for node, count in sorted(counts.items())
         if count < full
-    ]  # fmt: skip
+    ]
+    if listed and absent:
+        findings.append(
+            Finding(
+                "TOPO-NUMA-ABSENT",
+                f"NUMA node {', '.join(map(str, absent[:16]))}",
+                "skip",
+                "not in the file",
+                f"nodes 0 to {max(listed)}",
+                topology.source,
+            )
+        )
     lists = {gpu.cpus for gpu in topology.gpus}
     crosses = any(topology.link_class(one.key, other.key) == "sys" for one, other in combinations(topology.gpus, 2))
     if crosses and len(lists) == 1 and lists != {""}:
         findings.append(
-            Finding("TOPO-NUMA-HIDDEN", enumerate_keys(gpu.key for gpu in topology.gpus), "skip",
-                    f"pairs are sys, yet every GPU lists the CPUs {lists.pop()}: NUMA is hidden, as in a VM",
-                    "the CPUs of its own NUMA node", topology.source)
-        )  # fmt: skip
+            Finding(
+                "TOPO-NUMA-HIDDEN",
+                enumerate_keys(gpu.key for gpu in topology.gpus),
+                "skip",
+                f"pairs are sys, yet every GPU lists the CPUs {lists.pop()}: NUMA is hidden, as in a VM",
+                "the CPUs of its own NUMA node",
+                topology.source,
+            )
+        )
     return findings

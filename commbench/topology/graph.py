@@ -12,6 +12,7 @@ from commbench.results.schema import Finding
 DeviceKind = Literal["gpu", "nic"]
 PlaceKind = Literal["numa", "switch"]
 
+MAX_DEVICES = 512  # the matrix grows with the square of it
 # Link classes within a node, from the nearest.
 NEARNESS = ("nvlink", "xgmi", "pix", "pxb", "phb", "node", "sys", "unknown")
 FABRICS = ("nvlink", "xgmi")

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from commbench.errors import CommbenchError
 from commbench.results.importers.lines import shown, split_lines, without_colours
 from commbench.results.schema import Finding
+from commbench.topology.graph import MAX_DEVICES
 
 AFFINITY = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 _AFFINITY = re.compile("|".join(words.replace(" ", r"[ \t]{1,8}") for words in AFFINITY), re.IGNORECASE)
 _RULER = re.compile(r"[\s|:+-]{0,4096}")
 _GPU = re.compile(r"GPU\d{1,4}")
-MAX_COLUMNS = 512
 
 
 @dataclass(slots=True)
@@ -78,8 +78,8 @@ def read_matrix(text: str, source: str, is_cell: Callable[[str], bool]) -> Matri
     header = find_header(lines, is_cell)
     if header is None:
         raise CommbenchError(f"{source} has no line that names GPU0 and its like above columns: give the whole output.")
-    if len(header.names) > MAX_COLUMNS:
-        raise CommbenchError(f"{source} has a matrix of {len(header.names)} columns: {MAX_COLUMNS} is the most.")
+    if len(header.names) > MAX_DEVICES:
+        raise CommbenchError(f"{source} has a matrix of {len(header.names)} columns: {MAX_DEVICES} is the most.")
     matrix = Matrix(header)
     matrix.last_line = max((number for number, line in enumerate(lines, start=1) if line.strip()), default=0)
     for number, line in enumerate(lines[header.number :], start=header.number + 1):
@@ -176,6 +176,13 @@ def _place(names: list[str], label: str, cells: list[str]) -> int | None:
 
 def _lose(matrix: Matrix, label: str, where: str, observed: str) -> None:
     matrix.findings.append(
-        Finding("TOPO-TORN", shown(label) or "row", "warn", observed, "one cell a column, X in its own", where,
-                "the pairs of this row are read from the other rows; print the matrix again")
-    )  # fmt: skip
+        Finding(
+            "TOPO-TORN",
+            shown(label) or "row",
+            "warn",
+            observed,
+            "one cell a column, X in its own",
+            where,
+            "the pairs of this row are read from the other rows; print the matrix again",
+        )
+    )

@@ -30,21 +30,24 @@ def count_cpus(cpus: str) -> int:
     return total
 
 
-def read_cpu_mask(mask: str) -> str | None:
-    """The CPU list of a mask such as `000000ff,ffff0000`: words of 32 bits, the lowest last. None where it is none."""
-    words = mask.strip().split(",")
+def read_mask(mask: str) -> tuple[int, ...] | None:
+    """The bits that are set in a mask such as `000000ff,ffff0000`: words of 32, the lowest last. None where it is none.
+
+    hwloc writes `0x` before each word, and leaves out words that are 0 between commas.
+    """
+    words = [word or "0" for word in mask.strip().split(",")] if mask.strip() else [""]
     if len(words) > _MASK_WORDS or not all(re.fullmatch(r"(?:0x)?[0-9a-fA-F]{1,8}", word) for word in words):
         return None
     value = 0
     for word in words:
         value = value << 32 | int(word, 16)
-    cpus = [cpu for cpu in range(value.bit_length()) if value >> cpu & 1]
-    return _as_list(cpus)
+    return tuple(bit for bit in range(value.bit_length()) if value >> bit & 1)
 
 
-def _as_list(cpus: list[int]) -> str:
+def read_cpu_mask(mask: str) -> str:
+    """The CPU list of a mask; empty where it is none."""
     runs: list[list[int]] = []
-    for cpu in cpus:
+    for cpu in read_mask(mask) or ():
         if runs and runs[-1][1] == cpu - 1:
             runs[-1][1] = cpu
         else:

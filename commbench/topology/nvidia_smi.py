@@ -53,11 +53,16 @@ def name_devices(matrix: Matrix, source: str) -> list[Device]:
     doubled = [name for name in times if times[name] > 1 or not name]
     if doubled:
         matrix.findings.append(
-            Finding("TOPO-NAMES", "NICs", "skip",
-                    f"names that do not tell the NICs apart: {', '.join(map(repr, doubled))}",
-                    "a name for each", f"{source}:{matrix.header.number}",
-                    "they are counted from NIC0 in the order of the columns; `ibv_devices` has the names")
-        )  # fmt: skip
+            Finding(
+                "TOPO-NAMES",
+                "NICs",
+                "skip",
+                f"names that do not tell the NICs apart: {', '.join(map(repr, doubled))}",
+                "a name for each",
+                f"{source}:{matrix.header.number}",
+                "they are counted from NIC0 in the order of the columns; `ibv_devices` has the names",
+            )
+        )
     keys = {index: f"NIC{number}" if doubled else names[index] for number, index in enumerate(nics)}
     keys |= {index: names[index] for index in gpus}
     if len(set(keys.values())) < len(keys):
@@ -99,14 +104,27 @@ def missing_rows(matrix: Matrix, devices: list[Device], source: str) -> tuple[li
     if gpus:
         there = sum(device.kind == "gpu" for device in devices)
         findings.append(
-            Finding("TOPO-INCOMPLETE", enumerate_keys(gpus), "warn", f"{len(gpus)} of {there} GPUs have no row",
-                    "a row for each column", where, "give the whole output of nvidia-smi topo -m")
-        )  # fmt: skip
+            Finding(
+                "TOPO-INCOMPLETE",
+                enumerate_keys(gpus),
+                "warn",
+                f"{len(gpus)} of {there} GPUs have no row",
+                "a row for each column",
+                where,
+                "give the whole output of nvidia-smi topo -m",
+            )
+        )
     if nics:
         findings.append(
-            Finding("TOPO-NIC-ROWS", enumerate_keys(nics), "skip", "no row: how NICs reach each other is not said",
-                    "a row for each column", where)
-        )  # fmt: skip
+            Finding(
+                "TOPO-NIC-ROWS",
+                enumerate_keys(nics),
+                "skip",
+                "no row: how NICs reach each other is not said",
+                "a row for each column",
+                where,
+            )
+        )
     return findings, not gpus
 
 
@@ -141,9 +159,14 @@ def _unclear(matrix: Matrix, pair: tuple[int, int], devices: list[Device], sourc
     ]
     number = next(matrix.rows[index].number for index in pair if index in matrix.rows)
     return Finding(
-        "TOPO-UNCLEAR", f"{keys[0]} - {keys[1]}", "warn", ", ".join(said), "one link class, the same in both rows",
-        f"{source}:{number}", "print the matrix again",
-    )  # fmt: skip
+        "TOPO-UNCLEAR",
+        f"{keys[0]} - {keys[1]}",
+        "warn",
+        ", ".join(said),
+        "one link class, the same in both rows",
+        f"{source}:{number}",
+        "print the matrix again",
+    )
 
 
 def _cell(matrix: Matrix, index: int, other: int) -> _Cell | None:
