@@ -28,7 +28,7 @@ def format_table(topology: Topology) -> str:
     cells = _matrix(topology)
     devices = _device_rows(topology)
     parts = [
-        _title(topology),
+        describe(topology),
         format_text_table(["", *(device.key for device in topology.devices)], cells, left=1),
         "\n".join(f"{word:<5} {meaning}" for word, meaning in _legend(cells)),
         format_text_table(_DEVICE_HEADINGS, devices, left=len(_DEVICE_HEADINGS)),
@@ -43,7 +43,7 @@ def format_markdown(topology: Topology) -> str:
     devices = _device_rows(topology)
     shown = [place for place in range(len(_DEVICE_HEADINGS)) if any(row[place] for row in devices)]
     parts = [
-        _escape(_title(topology)),
+        _escape(describe(topology)),
         _markdown_table(["", *(device.key for device in topology.devices)], cells),
         "\n".join(f"- {word}: {meaning}" for word, meaning in _legend(cells)),
         _markdown_table(_pick(_DEVICE_HEADINGS, shown), [_pick(row, shown) for row in devices]),
@@ -75,7 +75,8 @@ TOPOLOGY_FORMATS: dict[str, Callable[[Topology], str]] = {
 _DEVICE_HEADINGS = ["device", "name", "PCI", "NUMA", "CPUs", "GB/s", "state", "nearest NICs"]
 
 
-def _title(topology: Topology) -> str:
+def describe(topology: Topology) -> str:
+    """One line: where it was read, how many devices, and whether it is all."""
     incomplete = "" if topology.complete else ", INCOMPLETE"
     gpus, nics = len(topology.gpus), len(topology.nics)
     return (

@@ -74,3 +74,14 @@ def test_the_list_names_every_format(call: Call) -> None:
     from commbench.topology import FORMATS
 
     assert [line.split()[0] for line in call("topo", "--list").out.splitlines()] == list(FORMATS)
+
+
+def test_the_plot_is_written_beside_the_table(call: Call, topo_file: str, tmp_path: Path) -> None:
+    ended = call("topo", "--from", topo_file, "--plot", str(tmp_path / "machine.png"))
+    assert ended.out.startswith("topo.txt: 4 GPUs, 2 NICs")
+    assert (tmp_path / "machine.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_plot_that_cannot_be_written_is_one_sentence(call: Call, topo_file: str) -> None:
+    ended = call("topo", "--from", topo_file, "--plot", "/nowhere/machine.png")
+    assert (ended.code, ended.err) == (3, "commbench: cannot write /nowhere/machine.png: No such file or directory.\n")
