@@ -34,6 +34,9 @@ FORMATS: dict[str, Format] = {
         Format("nccl-graph", "nccl_graph", "NCCL's graph file: recognised, and refused by name"),
         Format("lstopo", "lstopo", "hwloc's lstopo --of xml"),
         Format("rocm-smi", "rocm_smi", "rocm-smi --showtopo and its parts"),
+        Format("ibstat", "ibstat", "ibstat: ports of NICs, their state and rate"),
+        Format("ibv_devinfo", "ibv_devinfo", "ibv_devinfo, also with -v: ports of NICs and their GIDs"),
+        Format("show_gids", "show_gids", "show_gids: the GIDs of every port"),
         Format("nvidia-smi-p2p", "nvidia_p2p", "nvidia-smi topo -p2p, which GPUs reach each other's memory"),
         Format("nvidia-smi-topo", "nvidia_smi", "nvidia-smi topo -m, the matrix of every version"),
     )

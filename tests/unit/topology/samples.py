@@ -128,11 +128,63 @@ $ nvidia-smi topo -p2p r
  GPU2\tCNS\tCNS\tX
 """
 
+
+def _ibstat_port(number: int, state: str, rate: int, subnet_manager: int, layer: str) -> str:
+    return (
+        f"\tPort {number}:\n\t\tState: {state}\n\t\tPhysical state: LinkUp\n\t\tRate: {rate}\n\t\tBase lid: 1\n"
+        f"\t\tSM lid: {subnet_manager}\n\t\tLink layer: {layer}\n"
+    )
+
+
+IBSTAT = (
+    f"CA 'mlx5_0'\n\tCA type: MT4123\n\tNumber of ports: 1\n{_ibstat_port(1, 'Active', 200, 10, 'InfiniBand')}"
+    f"CA 'mlx5_1'\n\tCA type: MT4123\n\tNumber of ports: 1\n{_ibstat_port(1, 'Active', 200, 10, 'InfiniBand')}"
+    f"CA 'mlx5_2'\n\tCA type: MT4123\n\tNumber of ports: 1\n{_ibstat_port(1, 'Active', 100, 0, 'Ethernet')}"
+    f"CA 'rocep3s0'\n\tCA type: MT4103\n\tNumber of ports: 2\n{_ibstat_port(1, 'Down', 40, 0, 'Ethernet')}"
+    f"{_ibstat_port(2, 'Active', 100, 0, 'Ethernet')}"
+)
+
+DEVINFO = """\
+hca_id: mlx5_0
+\ttransport:\t\t\tInfiniBand (0)
+\tphys_port_cnt:\t\t\t1
+\t\tport:\t1
+\t\t\tstate:\t\t\tPORT_ACTIVE (4)
+\t\t\tactive_mtu:\t\t4096 (5)
+\t\t\tsm_lid:\t\t\t0
+\t\t\tlink_layer:\t\tEthernet
+\t\t\tactive_width:\t\t4X (2)
+\t\t\tactive_speed:\t\t25.0 Gbps (32)
+\t\t\tGID[  0]:\t\tfe80:0000:0000:0000:0000:00ff:fe00:0001, RoCE v1
+\t\t\tGID[  1]:\t\tfe80::ff:fe00:1, RoCE v2
+\t\t\tGID[  2]:\t\t0000:0000:0000:0000:0000:ffff:c000:0207, RoCE v1
+\t\t\tGID[  3]:\t\t::ffff:192.0.2.7, RoCE v2
+
+hca_id: mlx5_1
+\t\tport:\t1
+\t\t\tstate:\t\t\tPORT_DOWN (1)
+\t\t\tlink_layer:\t\tEthernet
+"""
+
+SHOW_GIDS = """\
+DEV     PORT    INDEX   GID                                     IPv4            VER     DEV
+---     ----    -----   ---                                     ------------    ---     ---
+mlx5_0  1       0       fe80:0000:0000:0000:0000:00ff:fe00:0001                 v1      eth0
+mlx5_0  1       1       fe80:0000:0000:0000:0000:00ff:fe00:0001                 v2      eth0
+mlx5_0  1       2       0000:0000:0000:0000:0000:ffff:c000:0207 192.0.2.7       v1      eth0
+mlx5_0  1       3       0000:0000:0000:0000:0000:ffff:c000:0207 192.0.2.7       v2      eth0
+mlx5_1  1       0       fe80:0000:0000:0000:0000:00ff:fe00:0002                 v1      eth1
+n_gids_found=5
+"""
+
 SAMPLES = {
     "nccl-topology": NCCL_XML,
     "nccl-graph": NCCL_GRAPH,
     "lstopo": LSTOPO,
     "rocm-smi": ROCM,
+    "ibstat": IBSTAT,
+    "ibv_devinfo": DEVINFO,
+    "show_gids": SHOW_GIDS,
     "nvidia-smi-p2p": P2P,
     "nvidia-smi-topo": MATRIX,
 }
