@@ -8,6 +8,7 @@ from commbench.report.text_table import format_text_table
 from commbench.results.schema import Finding
 from commbench.topology.affinity import nearest_nics
 from commbench.topology.graph import Device, Topology
+from commbench.topology.nvidia_p2p import MEANINGS
 from commbench.units import GB
 
 LEGEND = {
@@ -20,7 +21,7 @@ LEGEND = {
     "NODE": "several host bridges of one NUMA node",
     "SYS": "the link between NUMA nodes or sockets",
     "?": "not said, or not clear",
-}
+} | MEANINGS
 
 
 def format_table(topology: Topology) -> str:

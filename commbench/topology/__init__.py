@@ -14,6 +14,7 @@ from commbench.topology.findings import judge
 from commbench.topology.graph import Topology
 from commbench.units import format_nbytes
 
+MAX_LINES = 200_000
 MAX_NBYTES = 8 << 20  # the largest machines' XML is some hundred KB
 
 
@@ -57,6 +58,8 @@ def read_topology(data: bytes, source: str, format_name: str | None = None) -> T
     text = decode(data)
     if not text.strip():
         raise CommbenchError(f"{source} is empty: there is no topology in it.")
+    if text.count("\n") + text.count("\r") > MAX_LINES:
+        raise CommbenchError(f"{source} has more than {MAX_LINES} lines: cut it to the part with the topology.")
     row = FORMATS[format_name] if format_name else _recognise(text, source)
     topology: Topology = _module(row).read(text, source)
     return replace(topology, findings=(*topology.findings, *judge(topology)))

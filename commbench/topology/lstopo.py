@@ -37,17 +37,17 @@ class _Above:
 
 @dataclass(slots=True)
 class _Machine:
+    source: str
     devices: list[Device] = field(default_factory=list)
     places: dict[str, Place] = field(default_factory=dict)
     ways: dict[str, Way] = field(default_factory=dict)
-    displays: int = 0
     bridges: int = 0
 
 
 def read(text: str, source: str) -> Topology:
     """The machine of lstopo's XML. Raises CommbenchError if it is no XML, or tells of no GPU and no NIC."""
     root = read_xml(text, source)
-    machine = _Machine()
+    machine = _Machine(source)
     for child in root.named("object"):
         _collect_nodes(machine, child)
         _walk(machine, child, _Above())
@@ -56,8 +56,6 @@ def read(text: str, source: str) -> Topology:
             f"{source} tells of NUMA nodes ({len(machine.places)}), and of no GPU and no NIC: run lstopo --of xml "
             "--whole-io on the machine itself."
         )
-    if len(machine.devices) > MAX_DEVICES:
-        raise CommbenchError(f"{source} has {len(machine.devices)} devices: one machine has {MAX_DEVICES} at most.")
     machine.devices.sort(key=lambda device: (device.kind, int(device.key[3:])))
     links = link_devices(machine.devices, machine.ways, bridges_of_a_port=1)
     findings = _not_seen(machine, links, source)
@@ -158,6 +156,8 @@ def _add(machine: _Machine, pci: Element, above: _Above) -> None:
 
 
 def _append(machine: _Machine, kind: str, name: str, bus_id: str, above: _Above) -> None:
+    if len(machine.devices) >= MAX_DEVICES:
+        raise CommbenchError(f"{machine.source} has more than {MAX_DEVICES} devices: give the file of one machine.")
     number = sum(device.kind == kind for device in machine.devices)
     node = above.nodes[0] if len(above.nodes) == 1 else None
     key = f"{kind.upper()}{number}"

@@ -130,7 +130,7 @@ def _add_row(matrix: Matrix, number: int, line: str, source: str, is_cell: Calla
     cells = _split(line, header.parting)
     if header.parting == " " and "\t" in line:
         cells = line.split()
-    if not any(is_cell(cell) for cell in cells[1:]) or "=" in line:
+    if not any(is_cell(cell) for cell in cells[1:]) or "=" in line or len(matrix.findings) >= MAX_DEVICES:
         return False
     left, rest = cells[: header.before], cells[header.before :]
     label, width = rest[0], len(header.names)

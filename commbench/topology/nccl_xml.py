@@ -39,6 +39,20 @@ class _Machine:
     fabric: dict[str, list[Element]] = field(default_factory=dict)
     generation: dict[str, int | None] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    named: set[str] = field(default_factory=set)
+
+    def name_once(self, name: str) -> None:
+        """Raises CommbenchError where the file has `name` already."""
+        if name in self.named:
+            raise CommbenchError(f"{self.source} has {name} twice: give the file of one machine.")
+        self.named.add(name)
+
+    def add(self, device: Device, way: Way) -> None:
+        """One more device. Raises CommbenchError where there are too many."""
+        if len(self.devices) >= MAX_DEVICES:
+            raise CommbenchError(f"{self.source} has more than {MAX_DEVICES} devices: give the file of one machine.")
+        self.devices.append(device)
+        self.ways[device.key] = way
 
 
 def read(text: str, source: str) -> Topology:
@@ -52,8 +66,6 @@ def read(text: str, source: str) -> Topology:
     if not machine.devices:
         raise CommbenchError(f"{source} tells of no GPU and no NIC: give a whole topology file of NCCL.")
     machine.devices.sort(key=lambda device: (device.kind, int(device.key[3:])))
-    if len(machine.devices) > MAX_DEVICES:
-        raise CommbenchError(f"{source} has {len(machine.devices)} devices: one machine has {MAX_DEVICES} at most.")
     machine.findings += _odd_rates(machine)
     links = _with_fabric(machine, link_devices(machine.devices, machine.ways))
     return Topology(
@@ -65,8 +77,7 @@ def _read_cpu(machine: _Machine, cpu: Element) -> None:
     node = read_whole(cpu.get("numaid"))
     cpus = read_cpu_mask(cpu.get("affinity"))
     key = f"numa{node if node is not None else f'?{len(machine.places)}'}"
-    if any(place.key == key for place in machine.places):
-        raise CommbenchError(f"{machine.source} has the NUMA node {node} twice: give the file of one machine.")
+    machine.name_once(f"the NUMA node {key.removeprefix('numa')}")
     if node is None:
         machine.findings.append(
             Finding(
@@ -101,6 +112,7 @@ class _Above:
 
 def _read_pci(machine: _Machine, pci: Element, above: _Above) -> None:
     bus_id, kind = shown(pci.get("busid")), pci.get("class")[:8].lower()
+    machine.name_once(f"the PCI bus id {bus_id or 'of no name'}")
     rate = pcie_rate(pci.get("link_speed"), read_whole(pci.get("link_width")))
     gpu = next(pci.named("gpu"), None)
     nics = [*pci.named("nic")]
@@ -114,8 +126,6 @@ def _read_pci(machine: _Machine, pci: Element, above: _Above) -> None:
     if not children:
         return
     key = f"pci {bus_id}"
-    if any(place.key == key for place in machine.places):
-        raise CommbenchError(f"{machine.source} has the PCI bus id {bus_id} twice: a bus id is one device.")
     if rate is not None and rate < _SLOW_SWITCH:
         machine.findings.append(
             Finding(
@@ -137,11 +147,9 @@ def _read_pci(machine: _Machine, pci: Element, above: _Above) -> None:
 def _add_gpu(
     machine: _Machine, bus_id: str, gpu: Element | None, above: _Above, rates: tuple[float | None, ...]
 ) -> None:
-    if any(device.bus_id == bus_id for device in machine.devices):
-        raise CommbenchError(f"{machine.source} has the PCI bus id {bus_id} twice: a bus id is one device.")
     key = _gpu_key(machine, gpu)
-    machine.devices.append(Device(key, "gpu", "", bus_id, above.numa_node, above.cpus, above.place))
-    machine.ways[key] = Way(bus_id, above.switches, _numa(above), rates)
+    device = Device(key, "gpu", "", bus_id, above.numa_node, above.cpus, above.place)
+    machine.add(device, Way(bus_id, above.switches, _numa(above), rates))
     if gpu is not None:
         machine.fabric[key] = [*gpu.named("nvlink"), *gpu.named("xgmi")]
         machine.generation[key] = read_whole(gpu.get("sm"))
@@ -167,8 +175,8 @@ def _add_nic(machine: _Machine, net: Element, above: _Above, bus_id: str, rates:
     megabits = read_whole(net.get("speed"))
     rate = megabits * 1e6 / 8 if megabits else None
     state = "no GPUDirect" if net.get("gdr") == "0" else ""
-    machine.devices.append(Device(key, "nic", name, bus_id, above.numa_node, above.cpus, above.place, rate, state))
-    machine.ways[key] = Way(bus_id, above.switches, _numa(above), rates)
+    device = Device(key, "nic", name, bus_id, above.numa_node, above.cpus, above.place, rate, state)
+    machine.add(device, Way(bus_id, above.switches, _numa(above), rates))
 
 
 def _odd_rates(machine: _Machine) -> list[Finding]:
@@ -224,15 +232,34 @@ def _with_fabric(machine: _Machine, links: list[Link]) -> list[Link]:
                     "which GPU they reach is not said; correct the file",
                 )
             )
+    machine.findings += _one_sided(machine, direct)
     return [_fabric_of(machine, link, direct, switched) for link in links]
+
+
+def _one_sided(machine: _Machine, direct: Counter[tuple[str, str, str]]) -> list[Finding]:
+    """Pairs of GPUs that count the links between them differently."""
+    return [
+        Finding(
+            "TOPO-LANES",
+            f"{one} - {other}",
+            "warn",
+            f"{lanes} links of {link_class} one way, {direct[other, one, link_class]} the other",
+            "as many both ways",
+            machine.source,
+            "a link is down, or the file is not whole; how many there are is not said",
+        )
+        for (one, other, link_class), lanes in list(direct.items())
+        if lanes > direct[other, one, link_class]
+    ]
 
 
 def _fabric_of(machine: _Machine, link: Link, direct: Counter[tuple[str, str, str]], switched: Counter[str]) -> Link:
     one, other = link.first, link.second
     for link_class in ("nvlink", "xgmi"):
-        lanes = max(direct[one, other, link_class], direct[other, one, link_class])
-        if link_class == "nvlink":
-            lanes += min(switched[one], switched[other])
+        here, there = direct[one, other, link_class], direct[other, one, link_class]
+        if here != there:
+            return replace(link, link_class=link_class, bytes_per_second=None)
+        lanes = here + (min(switched[one], switched[other]) if link_class == "nvlink" else 0)
         if lanes:
             rate = nvlink_rate(machine.generation.get(one), lanes) if link_class == "nvlink" else None
             return replace(link, link_class=link_class, lanes=lanes, bytes_per_second=rate)

@@ -74,7 +74,7 @@ def read(text: str, source: str) -> Topology:
 def _read_tables(lines: list[str], source: str) -> tuple[Tables, list[Finding]]:
     """The cells of every table by heading, row and column; a row with another number of cells is told of and lost."""
     tables: Tables = {}
-    findings = []
+    findings: list[Finding] = []
     heading, columns = "", list[str]()
     for number, line in enumerate(lines, start=1):
         words = line.split()
@@ -83,10 +83,12 @@ def _read_tables(lines: list[str], source: str) -> tuple[Tables, list[Finding]]:
         elif words and all(_GPU.fullmatch(word) for word in words):
             columns = words[: MAX_DEVICES + 1]
         elif columns and words and _GPU.fullmatch(words[0]):
-            if len(words) == len(columns) + 1:
-                table = tables.setdefault(heading, {})
+            if len(words) == len(columns) + 1 and words[0] in columns:
+                table = tables.setdefault(heading if heading in (_LINK_TYPE, _HOPS) else "others", {})
                 table |= {(words[0], column): word for column, word in zip(columns, words[1:], strict=True)}
                 continue
+            if len(findings) >= MAX_DEVICES:
+                break
             findings.append(
                 Finding(
                     "TOPO-TORN",
@@ -98,7 +100,7 @@ def _read_tables(lines: list[str], source: str) -> tuple[Tables, list[Finding]]:
                     "print the tables again",
                 )
             )
-    return tables, findings[:MAX_DEVICES]
+    return tables, findings
 
 
 def _both(table: dict[tuple[str, str], str], one: Device, other: Device) -> str:

@@ -17,7 +17,7 @@ _MAX_VALUE = 4096
 
 @dataclass(slots=True)
 class Element:
-    """An element: its tag, its attributes (cut to 4096 characters each), and what is in it."""
+    """An element: its tag, its attributes (those of 4096 characters at most), and what is in it."""
 
     tag: str
     attributes: dict[str, str]
@@ -86,7 +86,8 @@ class _Reader:
                 f"{self._source} has more than {_MAX_ELEMENTS} elements, or more than {_MAX_DEPTH} in one another: "
                 "no machine has."
             )
-        element = Element(tag, {name: value[:_MAX_VALUE] for name, value in attributes.items()})
+        # A value that is cut would be another one; one that is left out is not said.
+        element = Element(tag, {name: value for name, value in attributes.items() if len(value) <= _MAX_VALUE})
         if self._open:
             self._open[-1].children.append(element)
         else:

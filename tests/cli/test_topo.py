@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.conftest import Call
 from tests.unit.topology.make import MATRIX
+from tests.unit.topology.samples import P2P
 
 
 @pytest.fixture
@@ -74,6 +75,13 @@ def test_the_list_names_every_format(call: Call) -> None:
     from commbench.topology import FORMATS
 
     assert [line.split()[0] for line in call("topo", "--list").out.splitlines()] == list(FORMATS)
+
+
+def test_words_of_peer_access_are_explained(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "p2p.txt").write_text(P2P)
+    out = call("topo", "--from", str(tmp_path / "p2p.txt")).out
+    assert " GPU0      X     OK    CNS\n" in out
+    assert "CNS   chipset not supported\n" in out
 
 
 def test_the_plot_is_written_beside_the_table(call: Call, topo_file: str, tmp_path: Path) -> None:

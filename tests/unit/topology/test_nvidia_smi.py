@@ -119,6 +119,7 @@ def test_rows_of_nics_may_be_missing():
         ("\tGPU0\tGPU1\nGPU0\tNV1\tNV1\nGPU1\tNV1\tNV1\n", "has no X in its own column"),
         ("\tGPU0\tGPU0\nGPU0\tX\tNV1\nGPU0\tNV1\tX\n", "names a column twice"),
         ("\t" + "\t".join(f"GPU{n}" for n in range(513)) + "\nGPU0\tX\n", "513 columns"),
+        ("\n" * 200_001 + "x", "more than 200000 lines"),
         (b"\x00" * ((8 << 20) + 1), "larger than 8 MiB"),
     ],
 )

@@ -70,6 +70,23 @@ def test_nccl_oddities_are_said(old, new, rule, observed):
     assert finding(read(NCCL_XML.replace(old, new, 1)), rule).observed == observed
 
 
+def test_links_that_the_two_gpus_count_differently_have_no_number():
+    topology = read(NCCL_XML.replace('0000:11:00.0" count="4"', '0000:11:00.0" count="3"'))
+    assert finding(topology, "TOPO-LANES").observed == "4 links of nvlink one way, 3 the other"
+    link = topology.link("GPU0", "GPU1")
+    assert (link.link_class, link.lanes, link.bytes_per_second) == ("nvlink", None, None)
+
+
+def test_a_value_that_is_too_long_is_not_said():
+    assert {gpu.cpus for gpu in read(NCCL_XML.replace("0000ffff,", "0000ffff," * 600, 1)).gpus} == {"", "16-31,80-95"}
+
+
+def test_more_devices_than_a_machine_has():
+    pci = "".join(f'<pci busid="{n}" class="0x030200"/>' for n in range(513))
+    with pytest.raises(CommbenchError, match="has more than 512 devices"):
+        read(f'<system><cpu numaid="0">{pci}</cpu></system>')
+
+
 def test_a_nic_without_gpudirect_says_so():
     assert [nic.state for nic in read(NCCL_XML).nics] == ["", "no GPUDirect", ""]
 
