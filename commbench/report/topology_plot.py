@@ -4,6 +4,7 @@ GPUs stand in a row above, NICs below, both within the box of their NUMA node, i
 links between GPUs, as arcs, and from every GPU the links to its nearest NICs.
 """
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -117,7 +118,9 @@ def draw_topology(topology: Topology) -> bytes:
         axes.set_ylim(_NIC_Y - 0.75, _GPU_Y + 0.5 + rise)
         axes.set_axis_off()
         png = BytesIO()
-        figure.savefig(png, format="png", bbox_inches="tight")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph")  # a name in a script that the font has not is drawn as boxes
+            figure.savefig(png, format="png", bbox_inches="tight")
     return png.getvalue()
 
 

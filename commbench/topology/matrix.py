@@ -120,7 +120,7 @@ def _is_affinity(cell: str) -> bool:
 
 def _split(line: str, parting: str) -> list[str]:
     if parting == "|":
-        return [cell.strip() for cell in line.strip().strip("|").split("|")]
+        return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
     return [cell.strip() for cell in line.split("\t")] if parting == "\t" else line.split()
 
 
@@ -128,11 +128,9 @@ def _add_row(matrix: Matrix, number: int, line: str, source: str, is_cell: Calla
     """Read one line into the matrix; False where the matrix is over."""
     header = matrix.header
     cells = _split(line, header.parting)
-    if header.parting == " " and "\t" in line:
-        cells = line.split()
     if not any(is_cell(cell) for cell in cells[1:]) or "=" in line or len(matrix.findings) >= MAX_DEVICES:
         return False
-    left, rest = cells[: header.before], cells[header.before :]
+    left, rest = cells[: header.before], cells[header.before :] or [""]
     label, width = rest[0], len(header.names)
     if header.parting == " " and is_cell(label):  # the name is missing, and blanks hide it
         label, rest = "", ["", *rest]
@@ -155,7 +153,7 @@ def _add_row(matrix: Matrix, number: int, line: str, source: str, is_cell: Calla
 
 def _may_stand_inside(cell: str) -> bool:
     """Whether a cell may stand inside the matrix: a CPU list there shows that the row lost another one."""
-    return not re.fullmatch(r"\d+[-,][\d,-]*", cell)
+    return not re.fullmatch(r"\d{1,5}[-,][\d,-]{0,4096}", cell)
 
 
 def _right(names: list[str], cells: list[str]) -> dict[str, str]:

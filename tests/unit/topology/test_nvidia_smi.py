@@ -94,6 +94,13 @@ def test_a_row_whose_x_is_elsewhere_is_torn():
     assert found(topology)["TOPO-TORN"] == ["GPU2"]
 
 
+def test_a_row_that_ends_before_its_name_is_torn():
+    text = "| NUMA Affinity | CPU Affinity | | GPU0 | GPU1 |\n| 0 | X |\n| 0 | 0-3 | GPU0 | X | PHB |\n"
+    topology = read(text)
+    assert found(topology)["TOPO-TORN"] == ["row"]
+    assert matrix(topology) == "x phb\nphb x"
+
+
 def test_a_text_that_ends_early_is_incomplete():
     topology = read("\n".join(MATRIX.splitlines()[:3])[:-9])
     assert not topology.complete

@@ -21,6 +21,10 @@ def test_a_name_with_dollars_is_no_mathematics():
     assert draw_topology(read(MATRIX.replace("NIC0: mlx5_0", "NIC0: $x_{$"))).startswith(PNG)
 
 
+def test_a_name_that_the_font_has_not_is_no_warning():
+    assert draw_topology(read(MATRIX.replace("NIC0: mlx5_0", "NIC0: 網卡"))).startswith(PNG)
+
+
 def test_every_class_but_unknown_has_a_colour():
     assert [*COLOURS, "unknown"] == list(NEARNESS)
 
