@@ -3,7 +3,7 @@
 import re
 
 _CPU_LIST = re.compile(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?){0,255}")
-_MASK_WORDS = 512  # 16384 CPUs
+_MASK_WORDS = 256  # 8192 CPUs, the most of Linux
 
 
 def read_whole(text: str, limit: int = 1 << 31) -> int | None:
@@ -41,7 +41,7 @@ def read_mask(mask: str) -> tuple[int, ...] | None:
     value = 0
     for word in words:
         value = value << 32 | int(word, 16)
-    return tuple(bit for bit in range(value.bit_length()) if value >> bit & 1)
+    return tuple(bit for bit, digit in enumerate(reversed(f"{value:b}")) if digit == "1")
 
 
 def read_cpu_mask(mask: str) -> str:

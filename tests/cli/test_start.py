@@ -32,6 +32,14 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     assert not HEAVY & set(ended.stdout.rpartition("LOADED")[2].split())
 
 
+def test_a_table_of_topo_needs_no_library_for_numbers_or_plots() -> None:
+    code = _LIST_MODULES.format(arguments=["topo", "--from", "-"])
+    text = "\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPIX\tX\n"
+    ended = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True, check=True)
+    assert "2 GPUs, 0 NICs" in ended.stdout
+    assert HEAVY & set(ended.stdout.rpartition("LOADED")[2].split()) == {"rich"}
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["sweep", "--help"]])
 def test_help_starts_in_four_times_the_time_of_click(arguments: list[str]) -> None:
     ratios = []
