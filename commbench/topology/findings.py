@@ -19,6 +19,7 @@ def judge(topology: Topology) -> tuple[Finding, ...]:
         *_broken_mesh(topology),
         *_nics_beside(topology),
         *_numa_nodes(topology),
+        *_hidden_numa(topology),
     )
 
 
@@ -163,17 +164,17 @@ def _nics_beside(topology: Topology) -> list[Finding]:
 
 
 def _numa_nodes(topology: Topology) -> list[Finding]:
-    """NUMA nodes with fewer CPUs than the others, and NUMA that is hidden."""
+    """NUMA nodes with fewer CPUs than the others, or that the file leaves out."""
     cpus: dict[int, str] = {}
     for device in topology.gpus:
         if device.numa_node is not None and device.cpus:
             cpus.setdefault(device.numa_node, device.cpus)
+    listed = {}
     for place in topology.places:
         node = place.key.removeprefix("numa")
-        if place.kind == "numa" and place.cpus and node.isdigit():
-            cpus.setdefault(int(node), place.cpus)
-    listed = [int(place.key[4:]) for place in topology.places if place.kind == "numa" and place.key[4:].isdigit()]
-    absent = sorted(set(range(min(max(listed, default=0), MAX_DEVICES))) - set(listed))
+        if place.kind == "numa" and node.isdigit():
+            listed[int(node)] = place.cpus
+    cpus = {node: text for node, text in listed.items() if text} | cpus
     counts = {node: count_cpus(text) for node, text in cpus.items()}
     full = max(counts.values(), default=0)
     findings = [
@@ -189,28 +190,27 @@ def _numa_nodes(topology: Topology) -> list[Finding]:
         for node, count in sorted(counts.items())
         if count < full
     ]
+    last = max(listed, default=0)
+    absent = [str(node) for node in range(min(last, MAX_DEVICES)) if node not in listed]
     if listed and absent:
-        findings.append(
-            Finding(
-                "TOPO-NUMA-ABSENT",
-                f"NUMA node {', '.join(map(str, absent[:16]))}",
-                "skip",
-                "not in the file",
-                f"nodes 0 to {max(listed)}",
-                topology.source,
-            )
-        )
+        subject, expected = f"NUMA node {', '.join(absent[:16])}", f"nodes 0 to {last}"
+        findings.append(Finding("TOPO-NUMA-ABSENT", subject, "skip", "not in the file", expected, topology.source))
+    return findings
+
+
+def _hidden_numa(topology: Topology) -> list[Finding]:
+    """GPUs that cross NUMA nodes, and yet all list the same CPUs."""
     lists = {gpu.cpus for gpu in topology.gpus}
     crosses = any(topology.link_class(one.key, other.key) == "sys" for one, other in combinations(topology.gpus, 2))
-    if crosses and len(lists) == 1 and lists != {""}:
-        findings.append(
-            Finding(
-                "TOPO-NUMA-HIDDEN",
-                enumerate_keys(gpu.key for gpu in topology.gpus),
-                "skip",
-                f"pairs are sys, yet every GPU lists the CPUs {lists.pop()}: NUMA is hidden, as in a VM",
-                "the CPUs of its own NUMA node",
-                topology.source,
-            )
+    if not crosses or len(lists) != 1 or lists == {""}:
+        return []
+    return [
+        Finding(
+            "TOPO-NUMA-HIDDEN",
+            enumerate_keys(gpu.key for gpu in topology.gpus),
+            "skip",
+            f"pairs are sys, yet every GPU lists the CPUs {lists.pop()}: NUMA is hidden, as in a VM",
+            "the CPUs of its own NUMA node",
+            topology.source,
         )
-    return findings
+    ]
