@@ -24,6 +24,7 @@ COMMANDS = {
     "fit": "alpha and beta of stored runs, with intervals and errors",
     "report": "the table, plots and one page (report.html) of stored runs",
     "import": "read results of other tools into a run",
+    "topo": "how a machine is wired: GPUs, NICs, link classes, the nearest NIC",
 }
 
 
@@ -56,6 +57,7 @@ def cli() -> None:
     commbench fit results/RUN                         alpha and beta of it, and how far to trust them
     commbench report results/RUN                      its table, plots, and report.html
     commbench import all_reduce_perf.log              another tool's results, as a run
+    commbench topo --from topo.txt                    how a machine is wired, from nvidia-smi topo -m and its like
 
     Exit codes: 0 fine; 1 wrong data; 2 usage; 3 could not measure or read; 124 a hang was ended; 130 Ctrl-C.
     """

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from commbench.cli.options import write_output
-from commbench.errors import CommbenchError, UsageError, WrongDataError
+from commbench.cli.options import STDIN, read_input, write_output
+from commbench.errors import UsageError, WrongDataError
 
 if TYPE_CHECKING:
     from commbench.results.importers.assemble import Imported
     from commbench.results.importers.records import Hints, Source
-
-STDIN = "-"
 
 
 @click.command("import", short_help="read results of other tools into a run")
@@ -98,19 +96,7 @@ def _read_sources(files: tuple[str, ...], hints: "Hints") -> "list[Source]":
 
     if files.count(STDIN) > 1:
         raise UsageError("standard input is named more than once: give - once.")
-    sources = []
-    for name in files:
-        try:
-            if name == STDIN:
-                data = sys.stdin.buffer.read(MAX_FILE_NBYTES + 1)
-            else:
-                with open(name, "rb") as file:
-                    data = file.read(MAX_FILE_NBYTES + 1)
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise CommbenchError(f"cannot read {name}: {reason}.") from error
-        sources.append(Source("standard input" if name == STDIN else Path(name).name, data, hints))
-    return sources
+    return [Source(*read_input(name, MAX_FILE_NBYTES), hints) for name in files]
 
 
 def _default_directory(now: datetime, imported: "Imported") -> Path:

@@ -1,5 +1,6 @@
 """Options that several commands share, and the way from a text of the command line to a value."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,6 +10,7 @@ import click
 from commbench.cli import SaidError
 from commbench.errors import CommbenchError
 
+STDIN = "-"
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -56,3 +58,18 @@ def write_output(text: str, output: Path | None) -> None:
         raise SaidError(0) from error
     except OSError as error:
         raise CommbenchError(f"cannot write {'stdout' if to_stdout else output}: {error.strerror}.") from error
+
+
+def read_input(name: str, limit: int) -> tuple[str, bytes]:
+    """What messages call the file or standard input, and its bytes: `limit` + 1 at most, so that more is noticed.
+
+    Raises CommbenchError if it cannot be read.
+    """
+    try:
+        if name == STDIN:
+            return "standard input", sys.stdin.buffer.read(limit + 1)
+        with open(name, "rb") as file:
+            return Path(name).name, file.read(limit + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise CommbenchError(f"cannot read {name}: {reason}.") from error

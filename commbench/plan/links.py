@@ -4,7 +4,11 @@ from commbench.errors import UsageError, unknown_name
 from commbench.units import parse_rate
 
 # From the fastest; `unknown` is what the table shows for a link within a node whose kind could not be seen.
-LINK_CLASSES = ("nvlink", "pix", "pxb", "phb", "node", "sys", "net", "net.rail", "net.cross", "loopback", "unknown")
+# `xgmi` is AMD's link between GPUs.
+LINK_CLASSES = (
+    *("nvlink", "xgmi", "pix", "pxb", "phb", "node", "sys"),
+    *("net", "net.rail", "net.cross", "loopback", "unknown"),
+)
 
 
 def parse_link_rate(text: str) -> tuple[str, float]:

@@ -32,7 +32,7 @@ from tests.cli.conftest import Call
         (["--engine", "cupy"], "engine cupy needs the package cupy, which is not installed"),
         (["--backend", "nccl"], "backend nccl needs a GPU"),
         (["--backend", "carrier_pigeon"], "has no backend 'carrier_pigeon' here: it has gloo"),
-        (["--link-rate", "nte=25GB/s"], "unknown link class 'nte': did you mean net? known are nvlink, pix"),
+        (["--link-rate", "nte=25GB/s"], "unknown link class 'nte': did you mean net? known are nvlink, xgmi"),
         (["--link-rate", "25GB/s"], "cannot read the link rate '25GB/s': write CLASS=RATE, like net=25GB/s"),
         (["--link-rate", "net=fast"], "cannot read the rate 'fast': write it like 25GB/s or 400Mbit/s"),
         (["--link-rate", "net=400Mb/s"], "cannot read the rate '400Mb/s'"),

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from commbench.cli import COMMANDS
+
 HEAVY = {"torch", "pandas", "pyarrow", "matplotlib", "scipy", "numpy", "msgspec", "rich", "jinja2"}
 
 _LIST_MODULES = """
@@ -22,12 +24,20 @@ finally:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["sweep", "--help"], ["report", "--help"], ["import", "--help"], ["fit", "--help"], ["--version"]],
+    [["--help"], *([name, "--help"] for name in COMMANDS), ["--version"], ["topo", "--list"]],
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = _LIST_MODULES.format(arguments=arguments)
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not HEAVY & set(ended.stdout.rpartition("LOADED")[2].split())
+
+
+def test_a_table_of_topo_needs_no_library_for_numbers_or_plots() -> None:
+    code = _LIST_MODULES.format(arguments=["topo", "--from", "-"])
+    text = "\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPIX\tX\n"
+    ended = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True, check=True)
+    assert "2 GPUs, 0 NICs" in ended.stdout
+    assert HEAVY & set(ended.stdout.rpartition("LOADED")[2].split()) == {"rich"}
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["sweep", "--help"]])

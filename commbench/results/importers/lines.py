@@ -53,12 +53,17 @@ def split_lines(text: str) -> list[str]:
     return [line[:MAX_LINE] for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
 
 
+def without_colours(line: str) -> str:
+    """`line` without the sequences that colour or underline it on a terminal."""
+    return _ANSI.sub("", line) if "\x1b" in line else line
+
+
 def clean_lines(text: str) -> Iterator[Line]:
     """Lines without colours, tags, prefixes, markdown and log messages; blank ones and standard error are left out."""
     for number, raw in enumerate(split_lines(text), start=1):
         if not raw or raw.isspace():
             continue
-        line = _ANSI.sub("", raw) if "\x1b" in raw else raw
+        line = without_colours(raw)
         if "<stderr>" in line and _STDERR_TAG.search(line):
             continue
         line = _strip_prefixes(line)

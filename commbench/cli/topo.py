@@ -1,0 +1,76 @@
+"""`commbench topo`: how a machine is wired."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from commbench.cli.options import read_input, write_output
+from commbench.errors import CommbenchError, UsageError
+
+if TYPE_CHECKING:
+    from commbench.topology.graph import Topology
+
+
+@click.command(short_help="how a machine is wired: GPUs, NICs, link classes, the nearest NIC")
+@click.option("--from", "source", metavar="FILE", help="What another tool says of the machine; - is standard input.")
+@click.option("--as", "as_format", metavar="FORMAT", help="What the file is, where it is not recognised.")
+@click.option(
+    "--format",
+    "shown_as",
+    type=click.Choice(["table", "json", "markdown"]),
+    default="table",
+    show_default=True,
+    help="Form of the result.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
+              help="Write the result to FILE, not to stdout.")  # fmt: skip
+@click.option("--plot", "plot_file", type=click.Path(path_type=Path, dir_okay=False),
+              help="Also draw the machine into FILE, a PNG.")  # fmt: skip
+@click.option("--list", "list_formats", is_flag=True, help="Say which formats can be read, and end.")
+def topo(
+    source: str | None,
+    as_format: str | None,
+    shown_as: str,
+    output: Path | None,
+    plot_file: Path | None,
+    list_formats: bool,
+) -> None:
+    """Read how a machine is wired, and print the link class of every pair of GPUs and NICs.
+
+    Below the matrix: the nearest NICs of every GPU, which GPUs have none under their own switch, and which see their
+    siblings otherwise than the rest. What the file does not say is shown as ?, and never guessed.
+
+    \b
+    nvidia-smi topo -m | commbench topo --from -
+    commbench topo --from topo.txt --format markdown
+    NCCL_TOPO_DUMP_FILE=topo.xml all_reduce_perf && commbench topo --from topo.xml
+    commbench topo --from topo.txt --plot machine.png
+    commbench topo --list
+
+    Exit codes: 0 fine; 2 usage; 3 could not read.
+    """
+    from commbench.topology import FORMATS, MAX_NBYTES, read_topology
+
+    if list_formats:
+        click.echo("".join(f"{row.name:<16} {row.summary}\n" for row in FORMATS.values()), nl=False)
+        return
+    if source is None:
+        raise UsageError("the live machine is not read: give --from FILE, such as the output of nvidia-smi topo -m.")
+    from commbench.report.topology import TOPOLOGY_FORMATS
+
+    name, data = read_input(source, MAX_NBYTES)
+    topology = read_topology(data, name, as_format)
+    if plot_file is not None:
+        _draw(topology, plot_file)
+    write_output(TOPOLOGY_FORMATS[shown_as](topology), output)
+
+
+def _draw(topology: "Topology", path: Path) -> None:
+    from commbench.report.topology_plot import draw_topology
+
+    png = draw_topology(topology)
+    try:
+        path.write_bytes(png)
+    except OSError as error:
+        raise CommbenchError(f"cannot write {path}: {error.strerror}.") from error
