@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -64,6 +65,8 @@ class Commands:
             cwd=REPOSITORY,
             env={**kept, **environment, name: value},
             start_new_session=True,
+            # A shell that runs the tests in its background has them ignore Ctrl-C, and children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         self._started.append(process)
         return process

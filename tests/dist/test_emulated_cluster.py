@@ -173,8 +173,14 @@ def _up_until(moment: str, commands: Commands, name: str) -> subprocess.Popen[st
     for program in ("munged", "slurmctld", "slurmd"):
         need_program(program)
     process = commands.start([SCRIPT, "up", "--name", name, "--slurm"])
-    _wait_for(Path("/run", _MOMENTS[moment].format(name=name)).exists)
+    sign = Path("/run", _MOMENTS[moment].format(name=name))
+    _wait_for(lambda: sign.exists() and (moment != "links" or _is_namespace(sign)))
     return process
+
+
+def _is_namespace(path: Path) -> bool:
+    """The file is there a moment before the namespace is mounted on it."""
+    return path.stat().st_dev != path.parent.stat().st_dev
 
 
 @pytest.mark.parametrize("moment", _MOMENTS)
