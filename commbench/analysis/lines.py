@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 HUBER_DELTA = 0.05  # relative residuals up to 5 % count by their square, larger ones by their size
 NOISE_FLOOR = 0.02  # no time is trusted to better than 2 %, whatever its interval says
-MANY_ROUNDS = 50  # until the weights of a fit that is shown have settled
+MANY_ROUNDS = 200  # at most, until the weights of a fit that is shown have settled
 FEW_ROUNDS = 6  # enough to tell one cut or one replicate from another
 _SETTLED = 1e-4  # of a weight, from round to round
 
