@@ -15,6 +15,7 @@ from commbench.analysis.joint import fit_joint
 from commbench.analysis.records import FIT_SCHEMA_VERSION, MODEL, CurveFit, FitRecord, Window
 from commbench.analysis.scaling import fit_scaling
 from commbench.errors import CommbenchError
+from commbench.results.json_record import read_json_record
 
 FIT_FILE = "fit.json"
 
@@ -52,27 +53,10 @@ def write_record(directory: Path, record: FitRecord) -> None:
         ) from error
 
 
-class _Version(msgspec.Struct):
-    schema_version: int
-
-
 def load_record(directory: Path) -> FitRecord:
     """The fit.json of a run's directory. Raises CommbenchError if there is none, or if it is of a newer schema."""
-    path = directory / FIT_FILE
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise CommbenchError(
-            f"no fit in {directory}: cannot read {FIT_FILE} ({error.strerror}); run commbench fit {directory} first."
-        ) from error
-    try:
-        found = msgspec.json.decode(text, type=_Version).schema_version
-        if found > FIT_SCHEMA_VERSION:
-            known = f"this commbench reads up to {FIT_SCHEMA_VERSION}"
-            raise CommbenchError(f"{path} has schema {found}, {known}: update commbench to read it.")
-        return msgspec.json.decode(text, type=FitRecord)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise CommbenchError(f"{path} is not a fit of commbench: {error}.") from error
+    hint = f"run commbench fit {directory} first"
+    return read_json_record(directory / FIT_FILE, FitRecord, newest=FIT_SCHEMA_VERSION, noun="fit", hint=hint)
 
 
 def _hash(fits: Sequence[CurveFit]) -> str:

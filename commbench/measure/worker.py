@@ -15,7 +15,7 @@ from commbench.measure.case_state import describe
 from commbench.measure.recorder import Progress, Recorder, Unrecorded
 from commbench.measure.rendezvous import meet
 from commbench.measure.request import SweepRequest
-from commbench.measure.resume import find_left, take_request
+from commbench.measure.resume import StoredRun, find_left, take_request
 from commbench.measure.run_record import describe_run
 from commbench.measure.session import Session, guarded
 from commbench.measure.watchdog import Watchdog
@@ -74,14 +74,7 @@ def run_rank(
             _leave(engine, watchdog)
             return None
         if rank == 0:
-            if busy >= BUSY:
-                talk.warn(
-                    f"other programs take {busy:.0%} of the CPUs: threads are not bound, and times will be noisy."
-                )
-            talk.describe(record)
-            progress = talk.progress(len(cases), request.rules.budget_seconds)
-            writer = stored.writer() if stored else RunWriter(request.directory, record)
-            recorder = Recorder(writer, progress, len(left.done))
+            recorder = _start_recorder(request, talk, record, stored, busy)
         session = Session(
             engine,
             cases,
@@ -102,6 +95,19 @@ def run_rank(
             recorder.finish("interrupted" if session.interrupted else "complete", session.seconds)
         _leave(engine, watchdog)
     return _verdict(session)
+
+
+def _start_recorder(
+    request: SweepRequest, talk: Talk, record: RunRecord, stored: StoredRun | None, busy: float
+) -> Recorder:
+    """Say what the run is, and open its directory: a new one, or that of the `stored` run."""
+    if busy >= BUSY:
+        talk.warn(f"other programs take {busy:.0%} of the CPUs: threads are not bound, and times will be noisy.")
+    talk.describe(record)
+    progress = talk.progress(len(record.cases), request.rules.budget_seconds)
+    if stored is None:
+        return Recorder(RunWriter(request.directory, record), progress, 0)
+    return Recorder(stored.writer(), progress, len(stored.left.done))
 
 
 def _leave(engine: Engine, watchdog: Watchdog) -> None:

@@ -7,10 +7,9 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, TextIO, TypeVar, Union, get_args, get_origin, get_type_hints
 
-import msgspec
-
 from commbench.errors import CommbenchError
 from commbench.results.batches import read_plain_samples
+from commbench.results.json_record import read_json_record
 from commbench.results.kinds import ITEMSIZES, KINDS
 from commbench.results.schema import OPTIONAL_COLUMNS, SCHEMA_VERSION, RunRecord, SampleRow, SummaryRow
 from commbench.results.summary import GroupSamples, summarize_group
@@ -77,27 +76,9 @@ def read_summary(directory: Path) -> Iterator[SummaryRow]:
     return _read_rows(directory / SUMMARY_FILE, SummaryRow)
 
 
-class _Version(msgspec.Struct):
-    schema_version: int
-
-
 def _load_record(directory: Path) -> RunRecord:
     path = directory / RUN_FILE
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise CommbenchError(
-            f"no run in {directory}: cannot read {path.name} ({error.strerror}); give the directory of a run."
-        ) from error
-    try:
-        found = msgspec.json.decode(text, type=_Version).schema_version
-        if found > SCHEMA_VERSION:
-            raise CommbenchError(
-                f"{path} has schema {found}, this commbench reads up to {SCHEMA_VERSION}: update commbench to read it."
-            )
-        record = msgspec.json.decode(text, type=RunRecord)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise CommbenchError(f"{path} is not a run of commbench: {error}.") from error
+    record = read_json_record(path, RunRecord, newest=SCHEMA_VERSION, noun="run", hint="give the directory of a run")
     check_record(path, record)
     return record
 

@@ -2,6 +2,7 @@
 
 import csv
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -129,6 +130,15 @@ def test_layouts_over_nodes(emulated_cluster: Factory, commands: Commands, tmp_p
 # -- failures ----------------------------------------------------------------------------------------------------------
 
 
+def _wait_until_it_measures(out: Path, *processes: subprocess.Popen[str]) -> None:
+    give_up = time.monotonic() + 90
+    samples = out / "samples.csv"
+    while not samples.exists() or len(samples.read_text().splitlines()) < 80:
+        assert time.monotonic() < give_up
+        assert all(process.poll() is None for process in processes)
+        time.sleep(0.05)
+
+
 class Sweep:
     """A sweep of four ranks, one a node, each started as a pod of a PyTorchJob is."""
 
@@ -145,12 +155,7 @@ class Sweep:
         }  # fmt: skip
 
     def wait_until_it_measures(self) -> None:
-        give_up = time.monotonic() + 90
-        samples = self.out / "samples.csv"
-        while not samples.exists() or len(samples.read_text().splitlines()) < 80:
-            assert time.monotonic() < give_up
-            assert all(process.poll() is None for process in self.processes.values())
-            time.sleep(0.05)
+        _wait_until_it_measures(self.out, *self.processes.values())
 
     def end(self, but: int | None = None) -> dict[int, Ended]:
         """How the ranks ended, each in its timeout and ten seconds more."""
@@ -263,10 +268,7 @@ def test_srun_ends_a_job_with_a_stopped_rank(emulated_cluster: Factory, commands
     srun = ("srun", "-N4", "--kill-on-bad-exit=1")
     options = (*ENDLESS, "--timeout", f"{TIMEOUT_SECONDS}s", "--out", str(out))
     process = commands.start(cluster.argv("head", *srun, *sweep(*options)))
-    give_up = time.monotonic() + 60
-    while not (out / "samples.csv").exists() or len((out / "samples.csv").read_text().splitlines()) < 80:
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
+    _wait_until_it_measures(out, process)
     third = [rank for rank in cluster.leftovers() if rank.environ().get("SLURM_PROCID") == "2"]
     for one in third:
         one.suspend()

@@ -74,7 +74,7 @@ class Marks:
     """What the lines of one table have said until now."""
 
     tests_version: str = ""
-    library: str = ""
+    version: str = ""
     is_rccl: bool = False
     named: str | None = None
     named_by: str = ""
@@ -133,11 +133,11 @@ def read_mark(text: str, number: int, marks: Marks) -> None:
     if match := _VERSION.search(text):
         marks.tests_version = match[1]
         library = _LIBRARY.search(text)
-        marks.library = _decoded_version(library[1]) if library else marks.library
+        marks.version = _decoded_version(library[1]) if library else marks.version
     elif match := _RCCL_TESTS.search(text):
         marks.tests_version, marks.is_rccl = match[1], True
     elif match := _NCCL.search(text):
-        marks.library, marks.is_rccl = marks.library or match[2], marks.is_rccl or match[1] == "RCCL"
+        marks.version, marks.is_rccl = marks.version or match[2], marks.is_rccl or match[1] == "RCCL"
     elif _LIMITED.search(text):
         marks.limited = True
     elif match := _BOUNDS.search(text):

@@ -63,7 +63,7 @@ def close_block(block: Block, source: Source) -> ForeignTable | None:
         outcome=outcome,
         findings=tuple(findings),
         lost=tuple(block.lost),
-        versions=(("rccl" if marks.is_rccl else "nccl", marks.library),) if marks.library else (),
+        versions=(("rccl" if marks.is_rccl else "nccl", marks.version),) if marks.version else (),
     )
 
 

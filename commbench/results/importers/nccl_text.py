@@ -81,7 +81,7 @@ class _Cutter:
     def _next_block(self) -> Block:
         self._drop_pending()
         done, marks, ahead = self.block, self.block.marks, self.ahead
-        ahead.library, ahead.is_rccl = ahead.library or marks.library, ahead.is_rccl or marks.is_rccl
+        ahead.version, ahead.is_rccl = ahead.version or marks.version, ahead.is_rccl or marks.is_rccl
         self.block, self.ahead = Block(marks=ahead), Marks()
         if done.layout.has_header and not self.label:
             self.layout = Layout()
