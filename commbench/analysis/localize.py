@@ -84,7 +84,7 @@ def localize(
     slow = [] if is_one_pair else find_slow_ends(cluster, levels, criteria)
     good = timed.where(~_touches(timed, [*failures, *slow]))
     usual = _usual(cluster, good, timed)
-    noise = spread(np.log(good.seconds) - usual[good.senders % cluster.rails])
+    noise = max(levels.noise, spread(np.log(good.seconds) - usual[good.senders % cluster.rails]))
     suspects = failures + complete(cluster, slow, timed, usual, noise, criteria)
     tail = 0.0
     if is_one_pair:
@@ -107,7 +107,7 @@ def localize(
         usual=tuple(usual.tolist()),
         noise=noise,
         detectable_ratio=max(
-            criteria.suspect_ratio, exp(criteria.z * QUARTILE_ERROR * noise / results_each**0.5)
+            criteria.accuse_ratio, exp(criteria.z * QUARTILE_ERROR * noise / results_each**0.5)
         ),
         suspects=tuple(suspects),
         retests=retests_needed(tail, len(suspects)),

@@ -5,7 +5,7 @@ All others are paired in the same rounds: the load is as it was, and their times
 """
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import exp
@@ -13,11 +13,13 @@ from math import exp
 import numpy as np
 
 from commbench.analysis.localize import Diagnosis, again_needed
+from commbench.analysis.pair_levels import QUARTILE
 from commbench.analysis.suspects import FAILURES, LINKS, State, Suspect, Verdict
 from commbench.plan.rounds import Round
 from commbench.results.pairs import PairResult, PairTable
 
 _FEWEST_CONTROLS = 8  # results of good pairs, before they say that the cluster has moved
+_QUARTILE_SIGMAS = 0.6745
 _FAILURE_RETESTS = 2  # each costs a timeout
 
 
@@ -70,6 +72,7 @@ class _RoundPlan:
         everyone.sort(key=lambda end: (end in suspected, end in at_links), reverse=True)
         for end in everyone:
             self._free[self._cluster.rail(end)].append(end)
+        self._rails_with_good = {self._cluster.rail(end) for end in everyone if end not in suspected}
         self._suspected, self._busy = suspected, set[int]()
 
     def add_link(self, suspect: Suspect) -> None:
@@ -77,13 +80,12 @@ class _RoundPlan:
             self._add(*suspect.members)
 
     def add_members(self, suspect: Suspect, met: Sequence[int]) -> None:
-        """Each member with a good endpoint of its rail that it has not met, as far as there are any."""
-        known = {*suspect.partners, *met}
+        """Each member with a good endpoint of its rail, one that it has met least; it waits where none is free."""
+        times, known = Counter(met), set(suspect.partners)
         for member in suspect.members:
-            if member not in self._busy:
-                others = [end for end in self._candidates(member) if end not in suspect.members] or self._candidates(member)
-                if others:
-                    self._add(member, next((end for end in others if end not in known), others[0]))
+            others = self._candidates(member) if member not in self._busy else []
+            if others:
+                self._add(member, min(others, key=lambda end: (times[end], end in known)))
 
     def with_controls(self) -> Round:
         """All pairs, with those who are left paired among themselves: suspects that wait for their turn excepted."""
@@ -94,13 +96,16 @@ class _RoundPlan:
         return tuple(sorted(self._pairs))
 
     def _candidates(self, member: int) -> list[int]:
-        """Up to 64 who are free in its rail, the best first: more are not needed to find one that it has not met."""
-        free = self._free[self._cluster.rail(member)]
+        """Up to 64 who are free in its rail, the best first: more are not needed to find one that it has not met.
+
+        Only good ones, for a slow partner would accuse the innocent; any where its rail has none.
+        """
+        rail = self._cluster.rail(member)
+        free = self._free[rail]
         while free and free[-1] in self._busy:
             free.pop()
         found = [end for end in free[:-65:-1] if end not in self._busy and end != member]
-        good = [end for end in found if end not in self._suspected]
-        return good or found
+        return [end for end in found if end not in self._suspected] if rail in self._rails_with_good else found
 
     def _add(self, one: int, other: int) -> None:
         self._busy.update((one, other))
@@ -159,12 +164,17 @@ def _value(suspect: Suspect, end: int, directions: dict[int, float], moved: floa
 
 
 def _drift(diagnosis: Diagnosis, table: PairTable) -> float:
-    """How much longer good pairs take in the retests than before, as a logarithm; 0 where too few were measured."""
+    """How much longer good pairs take in the retests than before, as a logarithm; 0 where too few were measured.
+
+    By the lower quartile, as few controls may have tails; that of normal noise is 0.67 sigma below the median.
+    """
     suspected = list(_suspected(diagnosis))
     is_good = ~(np.isin(table.senders, suspected) | np.isin(table.receivers, suspected)) & np.isfinite(table.seconds)
     usual = np.array(diagnosis.usual)[table.senders % diagnosis.cluster.rails]
-    excess = (np.log(table.seconds) - usual)[is_good]
-    return float(np.median(excess)) if len(excess) >= _FEWEST_CONTROLS else 0.0
+    excess = np.sort((np.log(table.seconds) - usual)[is_good])
+    if len(excess) < _FEWEST_CONTROLS:
+        return 0.0
+    return float(excess[int(QUARTILE * (len(excess) - 1))]) + _QUARTILE_SIGMAS * diagnosis.noise
 
 
 def _judge(diagnosis: Diagnosis, suspect: Suspect, seen: _Seen) -> Verdict:
