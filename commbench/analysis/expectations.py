@@ -9,11 +9,11 @@ A file is TOML, with a table `[[expectation]]` each:
     unit = "GB/s"                 of busbw; "Gbit/s" likewise; "us": of time
     value = 48.5                  what is usual
     lower = 45.0                  below it a bandwidth is too low
-    upper = 52.0                  above it a time is too long, and a bandwidth a reason to measure the expectation anew
+    upper = 52.0                  above it a time is too long, a bandwidth a reason to measure the expectation anew
     source = "…"                  where the numbers are from, and
     measured_with = "…"           with what
 
-One-sided: faster is never a failure. Without an expectation that fits there is no reference, which is not the same as fine.
+One-sided: faster is never a failure. Without an expectation that fits there is no reference: that is not the same as fine.
 """
 
 import tomllib
@@ -158,7 +158,9 @@ def allowed_seconds(expectation: Expectation, nbytes: int, bus_factor: float) ->
 
 def judge(row: SummaryRow, expectations: Sequence[Expectation]) -> Finding:
     """`ok`, `fail`, or `skip` where there is no reference or no time."""
-    subject = f"{row.collective} {format_nbytes(row.size_bytes or 0)}, {row.ranks} ranks, {row.group} over {row.link_class}"
+    subject = (
+        f"{row.collective} {format_nbytes(row.size_bytes or 0)}, {row.ranks} ranks, {row.group} over {row.link_class}"
+    )
     if row.size_bytes is None or row.seconds_median is None:
         return Finding("expect", subject, "skip", "it has no time")
     expected = find_expectation(expectations, row.link_class, row.collective, row.size_bytes, row.ranks)
@@ -166,7 +168,9 @@ def judge(row: SummaryRow, expectations: Sequence[Expectation]) -> Finding:
         return Finding("expect", subject, "skip", "no reference for this link class, collective and size")
     if not expected.is_time and row.busbw_gbps is None:
         return Finding("expect", subject, "skip", "it has no bus bandwidth")
-    observed = row.seconds_median / SCALES["us"] if expected.is_time else (row.busbw_gbps or 0.0) * GB / SCALES[expected.unit]
+    observed = (
+        row.seconds_median / SCALES["us"] if expected.is_time else (row.busbw_gbps or 0.0) * GB / SCALES[expected.unit]
+    )
     return _finding(subject, observed, expected)
 
 
@@ -176,7 +180,9 @@ def _finding(subject: str, observed: float, expected: Expectation) -> Finding:
     is_better = expected.lower is not None and observed < expected.lower
     if not expected.is_time:
         is_worse, is_better = is_better, is_worse
-    words = [f"{word} {bound:g}" for word, bound in (("at least", expected.lower), ("at most", expected.upper)) if bound]
+    words = [
+        f"{word} {bound:g}" for word, bound in (("at least", expected.lower), ("at most", expected.upper)) if bound
+    ]
     bound = words[-1] if expected.is_time else words[0]
     return Finding(
         rule="expect",

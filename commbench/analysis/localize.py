@@ -6,8 +6,8 @@
         retests += results of these pairs
     verdicts = settle(diagnosis, retests)
 
-Suspected is what is beyond the noise (modified z) and beyond a least effect. Whole groups come first, then endpoints that
-are slow with everybody; what they do not explain is a link's, or scatter.
+Suspected is what is beyond the noise (modified z) and beyond a least effect. Whole groups come first, then endpoints
+that are slow with everybody; what they do not explain is a link's, or scatter.
 """
 
 from collections.abc import Iterable
@@ -106,9 +106,7 @@ def localize(
         failed_results=len(table) - len(timed),
         usual=tuple(usual.tolist()),
         noise=noise,
-        detectable_ratio=max(
-            criteria.accuse_ratio, exp(criteria.z * QUARTILE_ERROR * noise / results_each**0.5)
-        ),
+        detectable_ratio=max(criteria.accuse_ratio, exp(criteria.z * QUARTILE_ERROR * noise / results_each**0.5)),
         suspects=tuple(suspects),
         retests=retests_needed(tail, len(suspects)),
         allowed_seconds=allowed_seconds,
@@ -118,7 +116,7 @@ def localize(
 def retests_needed(tail: float, suspects: int) -> int:
     """How many retests make it unlikely (1 in 10,000 runs) that noise confirms one of `suspects`.
 
-    `tail`: the share of good pairs that look slow. A suspect is confirmed when four fifths of its retests are slow again.
+    `tail`: the share of good pairs that look slow. Confirmed is who is slow again in four fifths of the retests.
     """
     share = min(max(tail, _LEAST_TAIL), _MOST_TAIL)
     for retests in range(FEWEST_RETESTS, MOST_RETESTS):
@@ -137,7 +135,7 @@ def again_needed(retests: int) -> int:
 
 
 def _usual(cluster: Cluster, good: PairTable, timed: PairTable) -> Real:
-    """The median log time of good pairs by rail; the least of all where there is no good pair; NaN where none was timed."""
+    """The median log time of good pairs by rail; the least of all where no pair is good; NaN where none was timed."""
     usual = np.full(cluster.rails, np.nan)
     for rail in range(cluster.rails):
         of_good, of_all = (table.seconds[table.senders % cluster.rails == rail] for table in (good, timed))

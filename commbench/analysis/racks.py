@@ -28,7 +28,9 @@ def read_racks(text: str, source: str) -> Racks:
         if not (name or colon):
             continue
         if not (name and hosts):
-            raise UsageError(f"{source} line {number}: cannot read {line[:60]!r}: write NAME: HOSTLIST, like r1: n[1-16].")
+            raise UsageError(
+                f"{source} line {number}: cannot read {line[:60]!r}: write NAME: HOSTLIST, like r1: n[1-16]."
+            )
         if name in racks:
             raise UsageError(f"{source} line {number}: rack {name!r} is there twice: put its hosts into one line.")
         racks[name] = expand_hosts(hosts, f"{source} line {number}")
@@ -79,7 +81,9 @@ def expand_hosts(text: str, where: str) -> tuple[str, ...]:
     try:
         hosts = hostlist.expand_hostlist(text)
     except hostlist.BadHostlist as error:
-        raise UsageError(f"{where}: cannot read the hosts {text[:60]!r} ({error}): write them like n[01-16],n20.") from error
+        raise UsageError(
+            f"{where}: cannot read the hosts {text[:60]!r} ({error}): write them like n[01-16],n20."
+        ) from error
     return tuple(hosts)
 
 

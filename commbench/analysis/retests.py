@@ -32,7 +32,7 @@ class _Seen:
 
 
 def settle(diagnosis: Diagnosis, retests: PairTable | Iterable[PairResult]) -> tuple[Verdict, ...]:
-    """A verdict on each suspect, in their order. `open`: too few retests to tell."""
+    """A verdict on each suspect, in their order. `open`: too few retests to tell. Each round has a number of its own."""
     table = retests if isinstance(retests, PairTable) else PairTable.of(retests)
     seen = _collect(diagnosis, table)
     return tuple(_judge(diagnosis, suspect, seen[at]) for at, suspect in enumerate(diagnosis.suspects))
@@ -133,7 +133,8 @@ def _collect(diagnosis: Diagnosis, table: PairTable) -> list[_Seen]:
             for end in suspect.members:
                 by_end[end].append(at)
     for (low, high), directions in _meetings(table, {*by_end, *(end for link in by_link for end in link)}):
-        if (at := by_link.get((low, high))) is not None:
+        if (low, high) in by_link:
+            at = by_link[low, high]
             suspect = diagnosis.suspects[at]
             seen[at].values.append(_value(suspect, suspect.members[0], directions, moved))
             continue
@@ -156,8 +157,8 @@ def _meetings(table: PairTable, ends: set[int]) -> Iterator[tuple[tuple[int, int
 
 def _value(suspect: Suspect, end: int, directions: dict[int, float], moved: float) -> float:
     """How much longer than usual the meeting took, as a logarithm, on the side of `end` that is suspected."""
-    wanted = {"both": lambda sender: True, "send": lambda sender: sender == end, "receive": lambda sender: sender != end}
-    times = [seconds for sender, seconds in directions.items() if wanted[suspect.side](sender)]
+    wanted = {"both": (True, False), "send": (True,), "receive": (False,)}[suspect.side]  # whether `end` sends
+    times = [seconds for sender, seconds in directions.items() if (sender == end) in wanted]
     if suspect.kind in FAILURES or suspect.usual != suspect.usual or not times or any(t != t for t in times):
         return np.inf if any(seconds != seconds for seconds in directions.values()) else -np.inf
     return sum(times) / len(times) - suspect.usual - moved
@@ -203,10 +204,11 @@ def _decide(diagnosis: Diagnosis, suspect: Suspect, effect: float) -> State:
     return "confirmed"
 
 
-def _together(suspect: Suspect, values: np.ndarray) -> float:  # type: ignore[type-arg]
+def _together(suspect: Suspect, values: np.ndarray) -> float:
     """The effect over first results and retests, weighed by how many directions each has."""
     if not len(values) or np.isinf(suspect.effect):
         return suspect.effect
-    again = float(np.median(values))
+    finite = values[np.isfinite(values)]
+    again = float(np.median(finite)) if len(finite) else np.inf
     weight = 2 * len(values)
     return (suspect.results * suspect.effect + weight * again) / (suspect.results + weight)

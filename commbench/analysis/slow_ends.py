@@ -72,7 +72,7 @@ def choose_side(send: float, receive: float) -> tuple[SideName, float]:
 
 
 def _bar(cluster: Cluster, levels: Levels, criteria: Criteria) -> Real:
-    """From which effect one is suspected: among few the best is the reference, which noise alone puts below the usual."""
+    """From which effect one is suspected: among few the best is the reference, and noise puts it below the usual."""
     known = np.isfinite(levels.both.effect)
     bars = np.empty(cluster.endpoints)
     for rail in range(cluster.rails):
@@ -86,9 +86,7 @@ def _slow_end(levels: Levels, end: int) -> Suspect:
     return Suspect("node", (end,), side, effect, float(levels.side(side).z[end]), np.nan, 0)
 
 
-def _slow_group(
-    cluster: Cluster, group: NamedGroup, levels: Levels, criteria: Criteria, bar: Real
-) -> Suspect | None:
+def _slow_group(cluster: Cluster, group: NamedGroup, levels: Levels, criteria: Criteria, bar: Real) -> Suspect | None:
     """The group as a suspect, if its median member and three quarters of its members are slow."""
     known = np.isfinite(levels.both.effect)
     members = np.array([end for end in group.members if known[end]], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The records of a search for the slow one: by what it is judged, who is suspected, and what became of the suspicion."""
+"""The records of a search for the slow one: by what it is judged, who is suspected, what became of the suspicion."""
 
 from dataclasses import dataclass
 from math import exp, log

@@ -14,8 +14,8 @@ class FakePairs:
     """Factors are of time (1.25: a rate of 80 %). A direction runs at its slowest part.
 
     `noise`: sigma of the normal noise of each direction's logarithm. `tail_share` of the pairs in a round take
-    exp(|N(0, tail_sigma)|) times as long in both directions: log-normal, one-sided. `racks`: endpoints behind a slow uplink;
-    pairs inside are not slowed. `dead` endpoints and `cut` links (the lower end first) do not answer.
+    exp(|N(0, tail_sigma)|) times as long in both directions: log-normal, one-sided. `slow_racks`: endpoints behind a
+    slow uplink; pairs inside are not slowed. `dead` endpoints and `cut` links (the lower end first) do not answer.
     """
 
     endpoints: int
@@ -48,7 +48,7 @@ class FakePairs:
             seconds=self.seconds * np.exp(logs),
         )
 
-    def _direction(self, senders: np.ndarray, receivers: np.ndarray) -> Real:  # type: ignore[type-arg]
+    def _direction(self, senders: np.ndarray, receivers: np.ndarray) -> Real:
         """The logarithm of the factor of each direction, NaN where it does not answer."""
         send, receive = self._factors(self.slow_send), self._factors(self.slow_receive)
         slowest = np.maximum(send[senders], receive[receivers])

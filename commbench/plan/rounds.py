@@ -40,10 +40,8 @@ def pair_rounds(nodes: int, most: int | None = None, seed: int = 0) -> list[Roun
 
 
 def along_rails(rounds: Iterable[Round], rails: int) -> list[Round]:
-    """The same rounds for the endpoints of nodes with `rails` each: endpoint `node * rails + rail` keeps to its rail."""
-    return [
-        tuple((a * rails + rail, b * rails + rail) for a, b in pairs for rail in range(rails)) for pairs in rounds
-    ]
+    """The same rounds for nodes with `rails` endpoints each: endpoint `node * rails + rail` keeps to its rail."""
+    return [tuple((a * rails + rail, b * rails + rail) for a, b in pairs for rail in range(rails)) for pairs in rounds]
 
 
 def _rename(pairs: Round, names: Sequence[int]) -> Round:

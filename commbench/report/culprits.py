@@ -1,4 +1,4 @@
-"""Who is to blame, in words: the verdict first, then culprits with their evidence and what to do, then who was cleared."""
+"""Who is to blame, in words: the verdict first, culprits with their evidence and what to do, then who was cleared."""
 
 from collections.abc import Iterable, Sequence
 from math import exp
@@ -13,15 +13,48 @@ _MOST_CULPRITS = 20
 _SIDES = {"both": "sending and receiving", "send": "sending", "receive": "receiving"}
 # By kind, those that concern most first: whether its hosts are left out of the next job, what it is, and what to do.
 _KINDS: dict[str, tuple[bool, str, str]] = {
-    "dead": (True, "does not answer", "leave the node out; look whether it is up, and at its firewall and routes"),
-    "group": (True, "is slow as a whole", "look at what its members share: the uplinks of its switch, its power, its image"),
-    "rail": (False, "is slower than the other rails", "look at the switches and the NICs of this rail on all nodes"),
-    "node": (True, "is slow", "leave the node out; look at its NIC (rate, errors, PCIe width), cable and switch port, and at what else runs there"),
-    "pair": (False, "", "measure with a third node: with one pair it cannot be told which end it is"),
-    "cut": (False, "does not connect, and both ends answer others", "look at routes, firewall and addresses between the two"),
-    "link": (False, "is slow, and both ends are as usual with others", "keep the two nodes out of one job; look at the way between their switches"),
-    "noisy": (False, "varies: half of its times are off by this much or more", "look at what else uses its CPUs and links, then run again"),
-}  # fmt: skip
+    "dead": (
+        True,
+        "does not answer",
+        "leave the node out; look whether it is up, and at its firewall and routes",
+    ),
+    "group": (
+        True,
+        "is slow as a whole",
+        "look at what its members share: the uplinks of its switch, its power, its image",
+    ),
+    "rail": (
+        False,
+        "is slower than the other rails",
+        "look at the switches and the NICs of this rail on all nodes",
+    ),
+    "node": (
+        True,
+        "is slow",
+        "leave the node out; look at its NIC (rate, errors, PCIe width), its cable and switch port, and at what else "
+        "runs there",
+    ),
+    "pair": (
+        False,
+        "",
+        "measure with a third node: with one pair it cannot be told which end it is",
+    ),
+    "cut": (
+        False,
+        "does not connect, and both ends answer others",
+        "look at routes, firewall and addresses between the two",
+    ),
+    "link": (
+        False,
+        "is slow, and both ends are as usual with others",
+        "keep the two nodes out of one job; look at the way between their switches",
+    ),
+    "noisy": (
+        False,
+        "varies: half of its times are off by this much or more",
+        "look at what else uses its CPUs and links, then measure again",
+    ),
+}
 
 
 def excluded_hosts(diagnosis: Diagnosis, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
@@ -61,9 +94,13 @@ def tell_culprits(diagnosis: Diagnosis, verdicts: Sequence[Verdict]) -> list[str
 def _headline(diagnosis: Diagnosis, confirmed: Sequence[Verdict]) -> str:
     what = format_nbytes(diagnosis.nbytes)
     if diagnosis.is_below_expectation and diagnosis.allowed_seconds is not None:
-        usual, allowed = (format_seconds(value or 0.0) for value in (diagnosis.usual_seconds, diagnosis.allowed_seconds))
+        usual, allowed = (
+            format_seconds(value or 0.0) for value in (diagnosis.usual_seconds, diagnosis.allowed_seconds)
+        )
         rest = f", and {_some([_subject(diagnosis, one.suspect) for one in confirmed])} above that" if confirmed else ""
-        return f"{what}: all are slower than expected: the usual pair takes {usual}, at most {allowed} is expected{rest}."
+        return (
+            f"{what}: all are slower than expected: the usual pair takes {usual}, at most {allowed} is expected{rest}."
+        )
     if confirmed:
         return f"{what}: to blame: {_some([_subject(diagnosis, one.suspect) for one in confirmed])}."
     if diagnosis.usual_seconds is None:
@@ -121,7 +158,9 @@ def _basis(diagnosis: Diagnosis) -> str:
     if usual is not None:
         told.append(f"usual {format_seconds(usual)}")
     if usual is not None and diagnosis.cluster.endpoints > 2:
-        told.append(f"noise {diagnosis.noise:.1%}, so a node {diagnosis.detectable_ratio - 1:.0%} slower would stand out")
+        told.append(
+            f"noise {diagnosis.noise:.1%}, so a node {diagnosis.detectable_ratio - 1:.0%} slower would stand out"
+        )
     told.append(
         "no reference: judged against each other alone" if allowed is None
         else f"expected at most {format_seconds(allowed)}"

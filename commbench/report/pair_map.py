@@ -1,4 +1,4 @@
-"""The pairs as a square picture: a row sends, a column receives, darker is slower, culprits stand at the edge in red."""
+"""The pairs as a square picture: rows send, columns receive, darker is slower, culprits are red at the edge."""
 
 import warnings
 from collections.abc import Sequence
@@ -42,8 +42,7 @@ def draw_pair_map(diagnosis: Diagnosis, table: PairTable, verdicts: Sequence[Ver
         usual = diagnosis.usual_seconds
         shown = "" if usual is None else f", usual {format_seconds(usual)}"
         axes.set_title(f"{format_nbytes(diagnosis.nbytes)} between pairs{shown}")
-        axes.set(xlabel="receives", ylabel="sends")
-        axes.text(0, -0.1, _legend(diagnosis, len(names)), transform=axes.transAxes, va="top", color="#555555")
+        axes.set(xlabel=f"receives\n\n{_legend(diagnosis, len(names))}", ylabel="sends")
         png = BytesIO()
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph")  # a name in a script that the font has not is drawn as boxes
@@ -51,7 +50,7 @@ def draw_pair_map(diagnosis: Diagnosis, table: PairTable, verdicts: Sequence[Ver
     return png.getvalue()
 
 
-def fold(diagnosis: Diagnosis, table: PairTable) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def fold(diagnosis: Diagnosis, table: PairTable) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
     """Names of the rows; the square of ratios (NaN: not measured) and of failures; and the row of each endpoint."""
     endpoints = diagnosis.cluster.endpoints
     per_row = -(-endpoints // MOST_ROWS)
@@ -67,7 +66,7 @@ def fold(diagnosis: Diagnosis, table: PairTable) -> tuple[list[str], np.ndarray,
     return names, medians.reshape(count, count) / usual, failed.reshape(count, count), rows_of
 
 
-def _mark(axes: "Axes", names: Sequence[str], rows_of: np.ndarray, culprits: Sequence[Verdict]) -> None:  # type: ignore[type-arg]
+def _mark(axes: "Axes", names: Sequence[str], rows_of: np.ndarray, culprits: Sequence[Verdict]) -> None:
     """Culprits' names in red, slow links in a frame; of many names only the culprits', and some between."""
     from matplotlib.patches import Rectangle
 

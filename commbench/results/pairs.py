@@ -51,7 +51,9 @@ class PairTable:
             raise CommbenchError(f"results of pairs hold the sizes {sorted(sizes)}: judge one size at a time.")
         for row in tried:
             if row.sender == row.receiver or (row.status == "ok" and not 0.0 < (row.seconds or 0.0) < np.inf):
-                raise CommbenchError(f"{row} is no measurement: it needs two endpoints, and seconds above 0 if it is ok.")
+                raise CommbenchError(
+                    f"{row} is no measurement: it needs two endpoints, and seconds above 0 if it is ok."
+                )
         rounds, senders, receivers = (
             np.array([getattr(row, name) for row in tried], dtype=np.int64) for name in ("round", "sender", "receiver")
         )
