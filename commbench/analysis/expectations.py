@@ -9,11 +9,11 @@ A file is TOML, with a table `[[expectation]]` each:
     unit = "GB/s"                 of busbw; "Gbit/s" likewise; "us": of time
     value = 48.5                  what is usual
     lower = 45.0                  below it a bandwidth is too low
-    upper = 52.0                  above it a time is too long, a bandwidth a reason to measure the expectation anew
+    upper = 52.0                  above it a time is too long, and a bandwidth asks for a new expectation
     source = "…"                  where the numbers are from, and
     measured_with = "…"           with what
 
-One-sided: faster is never a failure. Without an expectation that fits there is no reference: that is not the same as fine.
+One-sided: faster is never a failure. Where no expectation fits there is no reference, which is not the same as fine.
 """
 
 import tomllib

@@ -1,14 +1,15 @@
 """Suspects are measured again before they are accused: whom with whom, and what the retests say.
 
-A slow endpoint meets other partners than before, good ones, so that it is its own time that is seen; a link meets itself.
-All others are paired in the same rounds: the load is as it was, and their times show how the cluster has moved since.
+A slow endpoint meets other partners than before, good ones, so that its own time is seen; a link is taken again. All
+others are paired in the same rounds: the load is as it was, and their times show how the cluster has moved.
 """
 
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import exp
+from math import exp, inf, isinf
+from statistics import median
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from commbench.results.pairs import PairResult, PairTable
 _FEWEST_CONTROLS = 8  # results of good pairs, before they say that the cluster has moved
 _QUARTILE_SIGMAS = 0.6745
 _FAILURE_RETESTS = 2  # each costs a timeout
+_NOISY_RETESTS, _NOISY_AGAIN = 12, 4  # who is slow half of the time is so in 4 of 12, with 93 % probability
 
 
 @dataclass(slots=True)
@@ -32,7 +34,7 @@ class _Seen:
 
 
 def settle(diagnosis: Diagnosis, retests: PairTable | Iterable[PairResult]) -> tuple[Verdict, ...]:
-    """A verdict on each suspect, in their order. `open`: too few retests to tell. Each round has a number of its own."""
+    """A verdict on each suspect, in their order; `open`: too few retests. Each round has a number of its own."""
     table = retests if isinstance(retests, PairTable) else PairTable.of(retests)
     seen = _collect(diagnosis, table)
     return tuple(_judge(diagnosis, suspect, seen[at]) for at, suspect in enumerate(diagnosis.suspects))
@@ -160,7 +162,7 @@ def _value(suspect: Suspect, end: int, directions: dict[int, float], moved: floa
     wanted = {"both": (True, False), "send": (True,), "receive": (False,)}[suspect.side]  # whether `end` sends
     times = [seconds for sender, seconds in directions.items() if (sender == end) in wanted]
     if suspect.kind in FAILURES or suspect.usual != suspect.usual or not times or any(t != t for t in times):
-        return np.inf if any(seconds != seconds for seconds in directions.values()) else -np.inf
+        return inf if any(seconds != seconds for seconds in directions.values()) else -inf
     return sum(times) / len(times) - suspect.usual - moved
 
 
@@ -179,19 +181,26 @@ def _drift(diagnosis: Diagnosis, table: PairTable) -> float:
 
 
 def _judge(diagnosis: Diagnosis, suspect: Suspect, seen: _Seen) -> Verdict:
-    values = np.array(seen.values)
-    wanted = _FAILURE_RETESTS if np.isinf(suspect.effect) else diagnosis.retests
-    wanted *= len(suspect.members) if suspect.kind in ("group", "rail") else 1
-    if suspect.kind == "noisy":
-        values = np.abs(values)
-    again = int((values >= diagnosis.criteria.suspect).sum())
+    values = seen.values
+    wanted, needed = _rule(diagnosis, suspect)
+    bar = diagnosis.criteria.suspect
+    again = sum(value >= bar for value in values)
     effect = _together(suspect, values)
     state: State = "open"
-    if len(values) - again > wanted - again_needed(wanted):
+    if len(values) - again > wanted - needed:
         state = "not reproduced"
     elif len(values) >= wanted:
         state = _decide(diagnosis, suspect, effect)
     return Verdict(suspect, state, len(values), again, effect, tuple(dict.fromkeys(seen.partners)))
+
+
+def _rule(diagnosis: Diagnosis, suspect: Suspect) -> tuple[int, int]:
+    """How many retests there must be, and how many of them slow again."""
+    if suspect.kind == "noisy":
+        return _NOISY_RETESTS, _NOISY_AGAIN
+    wanted = _FAILURE_RETESTS if isinf(suspect.effect) else diagnosis.retests
+    wanted *= len(suspect.members) if suspect.kind in ("group", "rail") else 1
+    return wanted, again_needed(wanted)
 
 
 def _decide(diagnosis: Diagnosis, suspect: Suspect, effect: float) -> State:
@@ -199,16 +208,16 @@ def _decide(diagnosis: Diagnosis, suspect: Suspect, effect: float) -> State:
     if effect < diagnosis.criteria.accuse:
         return "not reproduced"
     allowed = diagnosis.allowed_seconds
-    if allowed is not None and np.isfinite(effect) and exp(suspect.usual + effect) <= allowed:
+    if allowed is not None and not isinf(effect) and exp(suspect.usual + effect) <= allowed:
         return "within expectation"
     return "confirmed"
 
 
-def _together(suspect: Suspect, values: np.ndarray) -> float:
-    """The effect over first results and retests, weighed by how many directions each has."""
-    if not len(values) or np.isinf(suspect.effect):
+def _together(suspect: Suspect, values: Sequence[float]) -> float:
+    """The effect over all results, weighed by how many directions each has; of noise and failures the first ones'."""
+    if not values or isinf(suspect.effect) or suspect.kind == "noisy":
         return suspect.effect
-    finite = values[np.isfinite(values)]
-    again = float(np.median(finite)) if len(finite) else np.inf
+    finite = [value for value in values if not isinf(value)]
+    again = median(finite) if finite else inf
     weight = 2 * len(values)
     return (suspect.results * suspect.effect + weight * again) / (suspect.results + weight)

@@ -69,8 +69,8 @@ def find_slow_links(cluster: Cluster, links: Links, usual: Real, criteria: Crite
 
 
 def find_noisy(cluster: Cluster, table: PairTable, usual: Real, criteria: Criteria) -> list[Suspect]:
-    """Endpoints half of whose times are off by the ratio from which one is accused, and by thrice what is common."""
-    excess = np.abs(np.log(table.seconds) - usual[table.senders % cluster.rails])
+    """Endpoints half of whose times are too long, by the ratio that accuses and by thrice what is common."""
+    excess = np.maximum(0.0, np.log(table.seconds) - usual[table.senders % cluster.rails])
     owners = np.concatenate((table.senders, table.receivers))
     deviations, counts = quantiles(np.concatenate((excess, excess)), owners, cluster.endpoints, 0.5)
     common = float(np.nanmedian(deviations)) if counts.any() else np.nan

@@ -51,7 +51,7 @@ _KINDS: dict[str, tuple[bool, str, str]] = {
     ),
     "noisy": (
         False,
-        "varies: half of its times are off by this much or more",
+        "varies: half of its times are this long or longer",
         "look at what else uses its CPUs and links, then measure again",
     ),
 }
