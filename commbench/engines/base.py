@@ -86,6 +86,10 @@ class Board(Protocol):
         """Whether the key is there, at the latest after so many seconds."""
         ...
 
+    def delete(self, key: str) -> None:
+        """Forget the key, if it is there."""
+        ...
+
 
 class BufferAccess(Protocol):
     """Reads and writes an engine's buffers as numpy arrays."""

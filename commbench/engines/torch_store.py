@@ -55,6 +55,10 @@ class TorchBoard:
                 return False
             return True
 
+    def delete(self, key: str) -> None:
+        with self._asking():
+            self._own.delete_key(key)
+
     @contextmanager
     def _asking(self) -> Iterator[None]:
         try:

@@ -1,0 +1,144 @@
+"""Facts of all ranks to rank 0, over the board on which they met.
+
+Whoever of a node comes first leads it: it sends the node's facts, the others what may differ between two processes of
+a node. When all have put theirs, each leader reads its node's, judges them with its peers in view, and puts one report;
+rank 0 reads one report a node. So the rules run side by side, and what rank 0 reads grows with the nodes and a little
+with the ranks. Every text is taken off the board by the one that reads it.
+"""
+
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import msgspec
+
+from commbench.checks.result import Placed
+from commbench.engines.base import Board
+from commbench.errors import InterruptedRunError
+from commbench.machine.facts import ConfFile, Facts, LimitFacts, ProcessFacts, SoftwareFacts
+from commbench.measure.watchdog import Watchdog
+
+_LOOK_SECONDS = 0.5  # a wait holds the board; between two of them signs of life go out
+_READ_AT_ONCE = 64  # texts: the store answers for all of them within its time
+
+T = TypeVar("T")
+Judge = Callable[[Sequence[Facts], int], Sequence[Placed]]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessPart:
+    """The facts that may differ between two processes of one node; the names are those of `Facts`."""
+
+    limits: LimitFacts
+    software: SoftwareFacts
+    process: ProcessFacts
+    variables: dict[str, str]
+    conf_files: tuple[ConfFile, ...] | None
+    unseen: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReport:
+    """What a node's leader says: the node's facts, the part of every rank on it by rank, and what its rules found."""
+
+    node: Facts
+    parts: tuple[ProcessPart, ...]
+    findings: tuple[Placed, ...]
+
+    @property
+    def facts(self) -> tuple[Facts, ...]:
+        """The facts of every rank on the node, by rank."""
+        return tuple(_join(self.node, part) for part in self.parts)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks on the node."""
+        return tuple(part.process.rank for part in self.parts)
+
+
+def gather(board: Board, facts: Facts, judge: Judge, watchdog: Watchdog) -> tuple[NodeReport, ...] | None:
+    """The reports of all nodes, by their first rank, on rank 0; None on the other ranks, which may leave.
+
+    `judge` is called on one rank of each node, with the facts of all its ranks and the number of nodes. Raises
+    RendezvousError if the board goes, InterruptedRunError after Ctrl-C; the watchdog ends the process if a rank keeps
+    it waiting.
+    """
+    with watchdog.watching("the gathering of facts"):
+        report_key = _put_part(board, facts)
+        if report_key:
+            _wait(board, "facts/all", watchdog)
+            board.put(report_key, _pack(_report(board, facts, judge)))
+        return _read_reports(board, watchdog) if facts.process.rank == 0 else None
+
+
+def _put_part(board: Board, facts: Facts) -> str:
+    """Put this rank's part; the key of the node's report if this rank leads it, else an empty text."""
+    node = _node_key(facts)
+    turn = board.count(f"{node}/ranks", 1)
+    report_key = f"facts/report/{board.count('facts/nodes', 1)}" if turn == 1 else ""
+    board.put(f"{node}/{turn}", _pack(part_of(facts)))
+    if board.count("facts/here", 1) == facts.process.world_size:
+        board.put("facts/all", "")
+    return report_key
+
+
+def _report(board: Board, facts: Facts, judge: Judge) -> NodeReport:
+    node = _node_key(facts)
+    ranks = board.count(f"{node}/ranks", 0)
+    board.delete(f"{node}/ranks")
+    parts = _take(board, [f"{node}/{turn + 1}" for turn in range(ranks)], ProcessPart)
+    parts.sort(key=lambda part: part.process.rank)
+    nodes = board.count("facts/nodes", 0)
+    return NodeReport(facts, tuple(parts), tuple(judge([_join(facts, part) for part in parts], nodes)))
+
+
+def _read_reports(board: Board, watchdog: Watchdog) -> tuple[NodeReport, ...]:
+    _wait(board, "facts/all", watchdog)  # from now on the number of nodes stands
+    keys = [f"facts/report/{number + 1}" for number in range(board.count("facts/nodes", 0))]
+    for key in keys:
+        _wait(board, key, watchdog)
+    reports = _take(board, keys, NodeReport)
+    for key in ("facts/all", "facts/here", "facts/nodes"):
+        board.delete(key)
+    return tuple(sorted(reports, key=lambda report: report.ranks))
+
+
+def _node_key(facts: Facts) -> str:
+    """The same on all ranks of one operating system image, another on every other node: see `node_identity`."""
+    return f"facts/node/{facts.host.name}/{facts.host.boot_id_hash}"
+
+
+def part_of(facts: Facts) -> ProcessPart:
+    return ProcessPart(**{field.name: getattr(facts, field.name) for field in fields(ProcessPart)})
+
+
+def _join(node: Facts, part: ProcessPart) -> Facts:
+    own: dict[str, Any] = {field.name: getattr(part, field.name) for field in fields(ProcessPart)}
+    return replace(node, **own)
+
+
+def _wait(board: Board, key: str, watchdog: Watchdog) -> None:
+    while not board.wait(key, _LOOK_SECONDS):
+        if watchdog.interrupted:
+            raise InterruptedRunError("interrupted before all ranks had told their facts.")
+
+
+def _take(board: Board, keys: Sequence[str], kind: type[T]) -> list[T]:
+    """What lies under `keys`, which are there; then they are not any more."""
+    taken = []
+    for start in range(0, len(keys), _READ_AT_ONCE):
+        some = keys[start : start + _READ_AT_ONCE]
+        taken += [msgspec.json.decode(_unpack(text), type=kind) for text in board.get(some)]
+        for key in some:
+            board.delete(key)
+    return taken
+
+
+def _pack(record: object) -> str:
+    return b64encode(zlib.compress(msgspec.json.encode(record), 6)).decode()
+
+
+def _unpack(text: str) -> bytes:
+    return zlib.decompress(b64decode(text))
