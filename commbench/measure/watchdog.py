@@ -36,9 +36,10 @@ class _Watched:
 class Watchdog:
     """Watches the current step's deadline, Ctrl-C, the other ranks' alarms, and the process that started this one.
 
-    `timeout_seconds`: of every step; None: many times what a step is expected to take.
-    `on_end(outcome, message)` is called in the watchdog's thread just before it ends the process; the message is empty
-    where another rank speaks.
+    `timeout_seconds`: of every step; None: many times what a step is expected to take. `ends_at`: the moment
+    (monotonic) after which no step goes on; None: there is none.
+    `on_end(outcome, message, ranks)` is called in the watchdog's thread just before it ends the process; the message is
+    empty where another rank speaks; `ranks` are to blame.
     """
 
     def __init__(
@@ -46,9 +47,11 @@ class Watchdog:
         rank: int,
         timeout_seconds: float | None,
         parent_pid: int | None,
-        on_end: Callable[[Outcome, str], None],
+        on_end: Callable[[Outcome, str, tuple[int, ...]], None],
+        ends_at: float | None = None,
     ) -> None:
         self.position = 0
+        self._ends_at = ends_at
         self._rank = rank
         self._timeout_seconds = timeout_seconds
         self._parent_pid = parent_pid
@@ -127,11 +130,14 @@ class Watchdog:
         self._blaming.acquire()  # never released: the process is ending, and one verdict is enough
         self._watched = None
         found = self._monitor.blame_failure(reason) if self._monitor else Blame("a peer has died or its link is down")
-        return TransportError(f"{what} failed: {found.text} ({reason}).", is_quiet=found.is_quiet)
+        return TransportError(f"{what} failed: {found.text} ({reason}).", is_quiet=found.is_quiet, ranks=found.ranks)
 
     def _begin(self, what: str, allowed_seconds: float) -> None:
         self.position += 1
-        self._watched = _Watched(what, time.monotonic(), allowed_seconds)
+        now = time.monotonic()
+        if self._ends_at is not None:
+            allowed_seconds = min(allowed_seconds, max(0.0, self._ends_at - now))
+        self._watched = _Watched(what, now, allowed_seconds)
 
     def _allowed(self, expected_seconds: float) -> float:
         return self._timeout_seconds or max(_FLOOR_SECONDS, _EXPECTED_TIMES * expected_seconds)
@@ -175,7 +181,7 @@ class Watchdog:
             return
         found = monitor.blame_failure(monitor.alarm)
         message = "" if found.is_quiet else f"{watched.what} failed: {found.text} ({monitor.alarm})."
-        self._end("failed", message, TransportError.exit_code)
+        self._end("failed", message, TransportError.exit_code, found.ranks)
 
     def _check_deadline(self) -> None:
         watched = self._watched
@@ -185,15 +191,16 @@ class Watchdog:
         if waited < watched.allowed_seconds or not self._blaming.acquire(blocking=False):
             return
         found = self._monitor.blame_stall() if self._monitor else Blame("look for a rank that is stopped")
+        limit = "--timeout" if self._ends_at is None else "--budget"
         message = (
-            f"{watched.what} hangs: no progress for {waited:.0f} s, at most {watched.allowed_seconds:g} s were allowed "
-            f"(--timeout); {found.text}."
+            f"{watched.what} hangs: no progress for {waited:.0f} s, at most {watched.allowed_seconds:.3g} s were "
+            f"allowed ({limit}); {found.text}."
         )
-        self._end("stalled", "" if found.is_quiet else message, StalledError.exit_code)
+        self._end("stalled", "" if found.is_quiet else message, StalledError.exit_code, found.ranks)
 
-    def _end(self, outcome: Outcome, message: str, exit_code: int) -> None:
+    def _end(self, outcome: Outcome, message: str, exit_code: int, ranks: tuple[int, ...] = ()) -> None:
         try:
-            self._on_end(outcome, message)
+            self._on_end(outcome, message, ranks)
         finally:
             os._exit(exit_code)
 

@@ -6,16 +6,19 @@ the library, and there not longer than its timeout; so one that is dead or stopp
 """
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
 
 from commbench.engines.base import Board, Engine
+from commbench.launch.environment import RankPlace
+from commbench.machine.facts import Facts
 from commbench.plan.groups import World
 from commbench.plan.trials import Trial, TrialResult
-from commbench.preflight.trials import Answer, drop_groups, merge_answers, run_trials
+from commbench.preflight.gather import pack, unpack
+from commbench.preflight.trials import Answer, TrialRunner, merge_answers
 
 _LOOK_SECONDS = 0.4  # a wait holds the board; between two of them signs of life go out
 _GRACE_SECONDS = 1.5  # after the library's timeout, for the answer to arrive
@@ -26,7 +29,7 @@ _LAST_SECOND = 1.0
 class Order:
     """What all ranks shall do now. `code`: the exit code of an `end`."""
 
-    kind: str  # trials, end
+    kind: str  # trials, facts, end
     trials: tuple[Trial, ...] = ()
     timeout_seconds: float = 0.0
     code: int = 0
@@ -58,37 +61,25 @@ class PaperBench:
     def __init__(self, engine: Engine) -> None:
         self.world = engine.world
         self.backend = engine.backend
-        self._engine = engine
-
-    def now_seconds(self) -> float:
-        return self._engine.now_seconds()
+        self.now_seconds = engine.now_seconds
+        self._runner = TrialRunner(engine)
 
     def run(self, trials: Sequence[Trial], timeout_seconds: float) -> list[list[TrialResult]]:
-        answers: list[Answer] = [{} for _ in trials]
-        for number, trial in enumerate(trials):
-            for position, ranks in enumerate(trial.groups):
-                alone = Trial(trial.collective, trial.nbytes, (ranks,), trial.samples, trial.calls, trial.warmups)
-                answers[number][position] = run_trials(self._engine, [alone], timeout_seconds)[0][0]
+        answers = self._runner.run(trials, timeout_seconds)
         return merge_answers(trials, dict.fromkeys(range(self.world.size), answers))
 
 
-@dataclass
 class LiveBench:
     """The ranks that a launcher started, from rank 0, whose own part `engine` does."""
 
-    board: Board
-    engine: Engine
-    silent: frozenset[int] = frozenset()
-    _number: int = 0
-    _last: tuple[Trial, ...] = field(default=())
-
-    @property
-    def world(self) -> World:
-        return self.engine.world
-
-    @property
-    def backend(self) -> str:
-        return self.engine.backend
+    def __init__(self, board: Board, engine: Engine, read_facts: Callable[[], Facts]) -> None:
+        self.silent: frozenset[int] = frozenset()
+        self.world = engine.world
+        self.backend = engine.backend
+        self._board = board
+        self._runner = TrialRunner(engine)
+        self._read_facts = read_facts
+        self._number = 0
 
     def now_seconds(self) -> float:
         return time.monotonic()
@@ -97,12 +88,19 @@ class LiveBench:
         order = Order("trials", tuple(trials), timeout_seconds)
         number = self._post(order)
         began = time.monotonic()
-        drop_groups(self.engine, self._last)
-        self._last = order.trials
-        mine = run_trials(self.engine, order.trials, timeout_seconds)
-        answers = {0: mine, **self._collect(number, began + timeout_seconds + _GRACE_SECONDS)}
+        mine = self._runner.run(order.trials, timeout_seconds)
+        texts = self._collect(number, began + timeout_seconds + _GRACE_SECONDS)
+        answers = {rank: msgspec.json.decode(text, type=list[Answer]) for rank, text in texts.items()}
+        answers[0] = mine
         self.silent = frozenset(range(self.world.size)) - answers.keys()
         return merge_answers(trials, answers)
+
+    def read_facts(self, seconds: float) -> list[Facts]:
+        """The facts of every node that answers within `seconds`, read anew by its first rank."""
+        number = self._post(Order("facts"))
+        mine = self._read_facts()
+        texts = self._collect(number, time.monotonic() + seconds)
+        return [mine, *(unpack(text, Facts) for text in texts.values() if text)]
 
     def end(self, code: int) -> None:
         """Send all ranks home with an exit code; wait until those that answer have heard."""
@@ -111,10 +109,10 @@ class LiveBench:
 
     def _post(self, order: Order) -> int:
         self._number += 1
-        self.board.put(f"order/{self._number}", msgspec.json.encode(order).decode())
+        self._board.put(f"order/{self._number}", msgspec.json.encode(order).decode())
         return self._number
 
-    def _collect(self, number: int, give_up: float) -> dict[int, list[Answer]]:
+    def _collect(self, number: int, give_up: float) -> dict[int, str]:
         """The answers of the other ranks; those that were silent before share one last second."""
         answers = {}
         others = range(1, self.world.size)
@@ -122,30 +120,32 @@ class LiveBench:
             if rank in self.silent:
                 give_up = min(give_up, time.monotonic() + _LAST_SECOND)
             key = f"answer/{number}/{rank}"
-            while not (came := self.board.has(key)) and (left := give_up - time.monotonic()) > 0.0:
-                self.board.wait(key, min(_LOOK_SECONDS, left))
+            while not (came := self._board.has(key)) and (left := give_up - time.monotonic()) > 0.0:
+                self._board.wait(key, min(_LOOK_SECONDS, left))
             if came:
-                answers[rank] = msgspec.json.decode(self.board.get([key])[0], type=list[Answer])
-                self.board.delete(key)
+                answers[rank] = self._board.get([key])[0]
+                self._board.delete(key)
         return answers
 
 
-def follow(board: Board, engine: Engine, rank: int, give_up: float) -> int | None:
+def follow(
+    board: Board, engine: Engine, place: RankPlace, read_facts: Callable[[], Facts], give_up: float
+) -> int | None:
     """Carry out orders until the one that ends it: its exit code. None if none came until `give_up` (monotonic).
 
     Raises RendezvousError where the board is gone: rank 0 has died, or cannot be reached.
     """
-    number, last = 1, ()  # type: tuple[int, tuple[Trial, ...]]
+    number, runner = 1, TrialRunner(engine)
     while time.monotonic() < give_up:
         if not board.wait(f"order/{number}", _LOOK_SECONDS):
             continue
         order = msgspec.json.decode(board.get([f"order/{number}"])[0], type=Order)
-        answer: list[Answer] = []
+        answer = ""
         if order.kind == "trials":
-            drop_groups(engine, last)
-            last = order.trials
-            answer = run_trials(engine, order.trials, order.timeout_seconds)
-        board.put(f"answer/{number}/{rank}", msgspec.json.encode(answer).decode())
+            answer = msgspec.json.encode(runner.run(order.trials, order.timeout_seconds)).decode()
+        elif order.kind == "facts" and place.local_rank == 0:
+            answer = pack(read_facts())
+        board.put(f"answer/{number}/{place.rank}", answer)
         if order.kind == "end":
             return order.code
         number += 1

@@ -69,7 +69,7 @@ def gather(board: Board, facts: Facts, judge: Judge, watchdog: Watchdog) -> tupl
         report_key = _put_part(board, facts)
         if report_key:
             _wait(board, "facts/all", watchdog)
-            board.put(report_key, _pack(_report(board, facts, judge)))
+            board.put(report_key, pack(_report(board, facts, judge)))
         return _read_reports(board, watchdog) if facts.process.rank == 0 else None
 
 
@@ -78,7 +78,7 @@ def _put_part(board: Board, facts: Facts) -> str:
     node = _node_key(facts)
     turn = board.count(f"{node}/ranks", 1)
     report_key = f"facts/report/{board.count('facts/nodes', 1)}" if turn == 1 else ""
-    board.put(f"{node}/{turn}", _pack(part_of(facts)))
+    board.put(f"{node}/{turn}", pack(part_of(facts)))
     if board.count("facts/here", 1) == facts.process.world_size:
         board.put("facts/all", "")
     return report_key
@@ -130,15 +130,17 @@ def _take(board: Board, keys: Sequence[str], kind: type[T]) -> list[T]:
     taken = []
     for start in range(0, len(keys), _READ_AT_ONCE):
         some = keys[start : start + _READ_AT_ONCE]
-        taken += [msgspec.json.decode(_unpack(text), type=kind) for text in board.get(some)]
+        taken += [unpack(text, kind) for text in board.get(some)]
         for key in some:
             board.delete(key)
     return taken
 
 
-def _pack(record: object) -> str:
+def pack(record: object) -> str:
+    """A record as a short text."""
     return b64encode(zlib.compress(msgspec.json.encode(record), 6)).decode()
 
 
-def _unpack(text: str) -> bytes:
-    return zlib.decompress(b64decode(text))
+def unpack(text: str, kind: type[T]) -> T:
+    """The record that `pack` made a text of."""
+    return msgspec.json.decode(zlib.decompress(b64decode(text)), type=kind)

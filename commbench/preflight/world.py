@@ -27,7 +27,7 @@ def check_world(
     `say` gets the sentence with which the watchdog ends a hang. Raises what `join` and `gather` raise.
     """
 
-    def on_end(_outcome: str, message: str) -> None:
+    def on_end(_outcome: str, message: str, _ranks: tuple[int, ...]) -> None:
         if message:
             say(message)
 
