@@ -1,8 +1,8 @@
 """Snapshots: the facts of a machine in a file, for whoever cannot log in there.
 
 A snapshot holds no secret that is known as one: of the environment only the names in `software.py`, and no serial
-number, hardware address or GUID; where identity is needed, a hash. It does hold the host's name, the IP addresses of its
-interfaces, and the values of those variables, such as paths.
+number, hardware address or GUID; where identity is needed, a hash. It does hold the host's name, the IP addresses of
+its interfaces, and the values of those variables, such as paths.
 """
 
 from pathlib import Path
