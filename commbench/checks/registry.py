@@ -97,7 +97,17 @@ class Rule:
 
 
 # The modules that declare rules: a new family is a new module and a line here.
-_MODULES = ("host",)
+_MODULES = (
+    "env_names",
+    "env_values",
+    "env_files",
+    "env_interfaces",
+    "env_devices",
+    "env_production",
+    "env_rendezvous",
+    "env_process",
+    "host",
+)
 _RULES: dict[str, Rule] = {}
 
 
