@@ -25,6 +25,7 @@ COMMANDS = {
     "report": "the table, plots and one page (report.html) of stored runs",
     "import": "read results of other tools into a run",
     "topo": "how a machine is wired: GPUs, NICs, link classes, the nearest NIC",
+    "check": "is the machine set up as it should be, without sending a byte",
 }
 
 
@@ -58,8 +59,10 @@ def cli() -> None:
     commbench report results/RUN                      its table, plots, and report.html
     commbench import all_reduce_perf.log              another tool's results, as a run
     commbench topo --from topo.txt                    how a machine is wired, from nvidia-smi topo -m and its like
+    srun -N4 commbench check                          is every node set up as it should be
 
-    Exit codes: 0 fine; 1 wrong data; 2 usage; 3 could not measure or read; 124 a hang was ended; 130 Ctrl-C.
+    Exit codes: 0 fine; 1 wrong data, or a check failed; 2 usage; 3 could not measure or read; 124 a hang was ended;
+    130 Ctrl-C.
     """
 
 

@@ -20,16 +20,16 @@ def format_table(result: CheckResult, *, verbose: bool = False, quiet: bool = Fa
     shown = [row for row in rows if verbose or row.verdict in ("fail", "warn")]
     width = max((len(row.rule) for row in shown), default=0)
     lines = [(row.verdict, f"{row.verdict:<4}", f"  {row.rule:<{width}}  {_line(row, verbose)}") for row in shown]
-    last = "" if quiet else summarise(result, rows, verbose=verbose) + "\n"
+    last = "" if quiet else summarise(result, rows) + "\n"
     return "".join(f"{_paint(word, verdict) if colour else word}{rest}\n" for verdict, word, rest in lines) + last
 
 
-def summarise(result: CheckResult, rows: Sequence[CheckRow], *, verbose: bool = False) -> str:
+def summarise(result: CheckResult, rows: Sequence[CheckRow]) -> str:
     """`142 checks: 3 fail, 5 warn, 120 ok, 14 skipped (9 there is no GPU; 5 …)`."""
     counted = {verdict: sum(row.verdict == verdict for row in rows) for verdict in _WORDS}
     counts = ", ".join(f"{number} {_WORDS[verdict]}" for verdict, number in counted.items())
     where = f" on {_count(result.world_size, 'rank')}, {_count(len(result.nodes), 'node')}" if result.world_size else ""
-    reasons = "; ".join(_reasons(rows, len(rows) if verbose else _MOST_REASONS))
+    reasons = "; ".join(_reasons(rows))
     return f"{_count(len(rows), 'check')}{where}: {counts}" + (f" ({reasons})" if reasons else "")
 
 
@@ -54,16 +54,16 @@ def _paint(word: str, verdict: Verdict) -> str:
     return Style.parse(_STYLES[verdict]).render(word)
 
 
-def _reasons(rows: Sequence[CheckRow], most: int) -> Iterator[str]:
+def _reasons(rows: Sequence[CheckRow]) -> Iterator[str]:
     """Why rows were skipped, the commonest reason first; the rest is counted."""
     reasons: dict[str, int] = {}
     for row in rows:
         if row.verdict == "skip":
             reasons[row.observed] = reasons.get(row.observed, 0) + 1
     ordered = sorted(reasons.items(), key=lambda reason: -reason[1])
-    yield from (f"{number} {reason}" for reason, number in ordered[:most])
-    if ordered[most:]:
-        yield f"{sum(number for _, number in ordered[most:])} for other reasons, which -v shows"
+    yield from (f"{number} {reason}" for reason, number in ordered[:_MOST_REASONS])
+    if more := ordered[_MOST_REASONS:]:
+        yield f"{sum(number for _, number in more)} for other reasons: -v"
 
 
 def _count(number: int, noun: str) -> str:

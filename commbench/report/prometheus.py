@@ -17,18 +17,18 @@ def format_prometheus(result: CheckResult) -> str:
     taken = datetime.fromisoformat(result.taken_utc).timestamp() if result.taken_utc else None
     return "".join(
         [
-            _metric("commbench_check_info", "Version of the commbench that checked.", [({"version": __version__}, 1)]),
-            _metric(
+            format_metric("commbench_check_info", "Version of the commbench that checked.", [({"version": __version__}, 1)]),
+            format_metric(
                 "commbench_check_timestamp_seconds",
                 "When the facts were taken, in seconds since 1970.",
                 [] if taken is None else [({}, taken)],
             ),
-            _metric(
+            format_metric(
                 "commbench_check_findings",
                 "Findings of the last check, by verdict.",
                 [({"verdict": verdict}, number) for verdict, number in counts.items()],
             ),
-            _metric(
+            format_metric(
                 "commbench_check_state",
                 "State of what a rule looked at: 0 ok, 1 warn, 2 fail; the worst of a node's ranks.",
                 [
@@ -52,7 +52,7 @@ def _states(result: CheckResult) -> dict[tuple[str, str, str], int]:
     return states
 
 
-def _metric(name: str, meaning: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> str:
+def format_metric(name: str, meaning: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> str:
     lines = [f"# HELP {name} {meaning}", f"# TYPE {name} gauge"]
     lines += [f"{name}{_labels(labels)} {value!r}" for labels, value in samples]
     return "\n".join(lines) + "\n"
