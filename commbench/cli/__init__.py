@@ -26,6 +26,7 @@ COMMANDS = {
     "import": "read results of other tools into a run",
     "topo": "how a machine is wired: GPUs, NICs, link classes, the nearest NIC",
     "check": "is the machine set up as it should be, without sending a byte",
+    "preflight": "healthy or not, and which node, NIC or link is to blame",
 }
 
 

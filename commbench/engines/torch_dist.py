@@ -107,8 +107,8 @@ class TorchEngine:
             self._groups[group.ranks] = dist.new_group(list(group.ranks), timeout=timeout, backend=self.backend)
 
     def drop_group(self, group: Group) -> None:
-        handle = self._groups.pop(group.ranks, dist.GroupMember.NON_GROUP_MEMBER)
-        if handle is not dist.GroupMember.NON_GROUP_MEMBER:
+        handle = self._groups.pop(group.ranks, None)
+        if isinstance(handle, dist.ProcessGroup):  # whoever is not in it has a number in its place
             dist.destroy_process_group(handle)
 
     def prepare(self, case: Case, group: Group, me: int) -> Call:

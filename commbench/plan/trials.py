@@ -14,7 +14,7 @@ LATENCY_NBYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """`samples` batches of `calls` calls each, after `warmups` calls; with `verify` one call whose data is checked first.
+    """`samples` batches of `calls` calls each, after `warmups` calls; with `verify` first one whose data is checked.
 
     A `broadcast` on the group (a, b) sends from a to b, and nothing back.
     """

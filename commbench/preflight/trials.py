@@ -82,7 +82,7 @@ class TrialRunner:
 
 
 def merge_answers(trials: Sequence[Trial], answers: dict[int, list[Answer]]) -> list[list[TrialResult]]:
-    """By trial and group: sample by sample the slowest rank's time. `answers`: by rank; who is missing did not answer."""
+    """By trial and group: of each sample the slowest rank's time. `answers`: by rank, of those that answered."""
     return [
         [
             _merge(ranks, [answers[rank][number].get(position) if rank in answers else None for rank in ranks])

@@ -138,9 +138,7 @@ def _meet(request: PreflightRequest, place: RankPlace, watchdog: Watchdog, condu
     return board
 
 
-def _connect(
-    request: PreflightRequest, place: RankPlace, board: Board, watchdog: Watchdog, clock: Clock
-) -> Engine:
+def _connect(request: PreflightRequest, place: RankPlace, board: Board, watchdog: Watchdog, clock: Clock) -> Engine:
     """The engine. Raises TransportError that names who is gone."""
     patience = max(_LEAST_SECONDS, _CONNECT_SHARE * clock.left_seconds)
     with watchdog.watching("the connection of all ranks", allowed_seconds=2 * patience):
@@ -196,9 +194,7 @@ def _moved_stage(bench: LiveBench, reports: tuple[NodeReport, ...], clock: Clock
     return Stage("counters", worst, seconds, told, culprits)  # type: ignore[arg-type]
 
 
-def _blame(
-    conductor: Conductor, message: str, ranks: tuple[int, ...], hosts: tuple[str, ...] = ()
-) -> None:
+def _blame(conductor: Conductor, message: str, ranks: tuple[int, ...], hosts: tuple[str, ...] = ()) -> None:
     """Let the end be a stage, with the hosts of those that are to blame."""
     named = tuple(dict.fromkeys([*hosts, *(conductor.hosts[rank] for rank in ranks)]))
     known = tuple(host for host in named if host != "?")
@@ -211,4 +207,3 @@ def _speaks_for_rank_0(place: RankPlace, conductor: Conductor, error: CommbenchE
         return False
     hosts = conductor.hosts
     return place.local_rank == 0 and hosts.index(hosts[place.rank]) > 0 and len(set(hosts[: place.rank])) == 1
-

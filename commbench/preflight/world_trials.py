@@ -38,9 +38,7 @@ def right_data(bench: Bench, sizes_nbytes: tuple[int, ...], timeout_seconds: flo
     """The main collectives, every element compared; and bytes per second of bus traffic at 1 MiB, None if it failed."""
     began = bench.now_seconds()
     world = everyone(bench.world)
-    trials = [
-        Trial(name, nbytes, (world,), verify=True) for name in MAIN_COLLECTIVES for nbytes in sizes_nbytes
-    ]
+    trials = [Trial(name, nbytes, (world,), verify=True) for name in MAIN_COLLECTIVES for nbytes in sizes_nbytes]
     probe = Trial("all_reduce", _PROBE_NBYTES, (world,), samples=2, warmups=1)
     results = [result for (result,) in bench.run([*trials, probe], timeout_seconds)]
     seconds = bench.now_seconds() - began
@@ -77,7 +75,9 @@ def inside_nodes(bench: Bench, hosts: tuple[str, ...], nbytes: int, timeout_seco
         return Stage(name, "fail", seconds, said, named)
     if slow:
         named = tuple(hosts[nodes[ranks]] for ranks in slow)
-        said = "; ".join(f"{hosts[nodes[ranks]]} takes {ratio:.2f} times the usual time" for ranks, ratio in slow.items())
+        said = "; ".join(
+            f"{hosts[nodes[ranks]]} takes {ratio:.2f} times the usual time" for ranks, ratio in slow.items()
+        )
         return Stage(name, "fail", seconds, f"{said}, twice", named)
     usual = median(median(result.seconds) for result in results.values())
     return Stage(name, "ok", seconds, f"all_reduce of {format_nbytes(nbytes)} in each node: {_rate_text(trial, usual)}")
@@ -96,7 +96,9 @@ def ladder(bench: Bench, nbytes: int, timeout_seconds: float) -> Stage:
         for group, rate in zip(groups, rates, strict=True)
     )
     is_low = any(rate is None or rate < _WORTH_A_LOOK * (rates[0] or 0.0) for rate in rates)
-    return Stage("ladder", "warn" if is_low else "ok", seconds, f"busbw of all_reduce of {format_nbytes(nbytes)}: {told}")
+    return Stage(
+        "ladder", "warn" if is_low else "ok", seconds, f"busbw of all_reduce of {format_nbytes(nbytes)}: {told}"
+    )
 
 
 def _slow_groups(results: dict[tuple[int, ...], TrialResult]) -> dict[tuple[int, ...], float]:

@@ -12,7 +12,12 @@ SCHEMA_VERSION = 1  # of this object; a new key raises it not, one that goes or 
 
 def format_json(result: CheckResult) -> str:
     """The object; `docs/checking.md` says what each key is."""
-    document = {
+    return json.dumps(describe_check(result), indent=2) + "\n"
+
+
+def describe_check(result: CheckResult) -> dict[str, Any]:
+    """The object before it is text."""
+    return {
         "schema_version": SCHEMA_VERSION,
         "commbench": __version__,
         "source": result.source,
@@ -22,7 +27,6 @@ def format_json(result: CheckResult) -> str:
         "nodes": [{"name": node.name, "ranks": format_ranks(node.ranks)} for node in result.nodes],
         "findings": [_finding(result, placed) for placed in result.findings],
     }
-    return json.dumps(document, indent=2) + "\n"
 
 
 def _finding(result: CheckResult, placed: Placed) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class Preflight:
 
     @property
     def verdict(self) -> Verdict:
-        """`fail`: something is at fault; `skip`: it could not be measured; `warn`: healthy, with something to look at."""
+        """`fail`: something is at fault; `skip`: could not be measured; `warn`: healthy, with something to look at."""
         verdicts = {stage.verdict for stage in self.stages}
         if "fail" in verdicts or any(search.confirmed for search in self.searches):
             return "fail"

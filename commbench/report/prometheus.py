@@ -17,7 +17,9 @@ def format_prometheus(result: CheckResult) -> str:
     taken = datetime.fromisoformat(result.taken_utc).timestamp() if result.taken_utc else None
     return "".join(
         [
-            format_metric("commbench_check_info", "Version of the commbench that checked.", [({"version": __version__}, 1)]),
+            format_metric(
+                "commbench_check_info", "Version of the commbench that checked.", [({"version": __version__}, 1)]
+            ),
             format_metric(
                 "commbench_check_timestamp_seconds",
                 "When the facts were taken, in seconds since 1970.",
