@@ -51,6 +51,16 @@ class Monitor:
         """The run is over: no sign of life is expected any more."""
         self._heartbeat.stop()
 
+    def hears(self, rank: int) -> bool:
+        """Whether `rank` gives signs of life. Takes some beats; False also where there is no board any more."""
+        heartbeat = self._heartbeat
+        heartbeat.watch([rank])
+        heartbeat.pause(1.5)
+        before = heartbeat.others
+        heartbeat.pause(_LOOK_BEATS)
+        after = heartbeat.others
+        return rank in before and rank in after and after[rank].number != before[rank].number
+
     def blame_stall(self) -> Blame:
         """Who keeps this rank waiting. Takes some beats; call it from the thread that watches."""
         return self._blame(describe_stall, wants_stacks=True)

@@ -98,6 +98,10 @@ class Watchdog:
         """From now on let `monitor` say who is to blame."""
         self._monitor = monitor
 
+    def hears(self, rank: int) -> bool:
+        """Whether `rank` gives signs of life; looking takes some beats."""
+        return self._monitor is not None and self._monitor.hears(rank)
+
     def dismiss_monitor(self) -> None:
         """The other ranks' signs of life are over, and no alarm."""
         if self._monitor:

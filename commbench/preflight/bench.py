@@ -13,6 +13,7 @@ from typing import Protocol
 import msgspec
 
 from commbench.engines.base import Board, Engine
+from commbench.errors import RendezvousError
 from commbench.launch.environment import RankPlace
 from commbench.machine.facts import Facts
 from commbench.plan.groups import World
@@ -23,6 +24,7 @@ from commbench.preflight.trials import Answer, TrialRunner, merge_answers
 _LOOK_SECONDS = 0.4  # a wait holds the board; between two of them signs of life go out
 _GRACE_SECONDS = 1.5  # after the library's timeout, for the answer to arrive
 _LAST_SECOND = 1.0
+_SILENCE_SECONDS = 8.0  # without an order, after which rank 0 is listened for
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +131,20 @@ class LiveBench:
 
 
 def follow(
-    board: Board, engine: Engine, place: RankPlace, read_facts: Callable[[], Facts], give_up: float
-) -> int | None:
-    """Carry out orders until the one that ends it: its exit code. None if none came until `give_up` (monotonic).
+    board: Board, engine: Engine, place: RankPlace, read_facts: Callable[[], Facts], hears_conductor: Callable[[], bool]
+) -> int:
+    """Carry out orders until the one that ends it: its exit code.
 
-    Raises RendezvousError where the board is gone: rank 0 has died, or cannot be reached.
+    Raises RendezvousError where the board is gone, or rank 0 gives neither orders nor signs of life.
     """
     number, runner = 1, TrialRunner(engine)
-    while time.monotonic() < give_up:
+    heard_at = time.monotonic()
+    while True:
         if not board.wait(f"order/{number}", _LOOK_SECONDS):
+            if time.monotonic() - heard_at > _SILENCE_SECONDS:
+                if not hears_conductor():
+                    raise RendezvousError("rank 0 does not answer: it is stopped, or its link is down.", ranks=(0,))
+                heard_at = time.monotonic()
             continue
         order = msgspec.json.decode(board.get([f"order/{number}"])[0], type=Order)
         answer = ""
@@ -149,4 +156,4 @@ def follow(
         if order.kind == "end":
             return order.code
         number += 1
-    return None
+        heard_at = time.monotonic()

@@ -13,7 +13,7 @@ from commbench.checks.result import CheckResult, count_verdicts
 from commbench.engines import load_engine
 from commbench.engines.base import Board, Engine
 from commbench.errors import CommbenchError, RendezvousError
-from commbench.launch.environment import RankPlace
+from commbench.launch.environment import RankPlace, expected_hosts
 from commbench.machine.digest import hash_files
 from commbench.machine.facts import Facts, ProcessFacts
 from commbench.machine.network import CHOICE_VARIABLE, choose_interface
@@ -29,9 +29,11 @@ from commbench.preflight.passive import check_node, judge_world
 from commbench.preflight.request import Hints, PreflightRequest
 from commbench.report.preflight import Preflight, Stage
 
-_MEET_SHARE, _CONNECT_SHARE = 0.5, 0.35  # of the time that is left: whoever has not come then is named
+_MEET_SHARE, _CONNECT_SHARE = 0.4, 0.3  # of the time that is left: whoever has not come then is named
 _LEAST_SECONDS = 2.0
+_LEAST_STEP_SECONDS, _STEP_SHARE = 5.0, 0.3  # of the whole, for a step that has no limit of its own
 _HEARING_SECONDS = 3.0  # after the deadline, in which rank 0 speaks
+_SLEPT_SECONDS = 6.0
 _COUNTER_SECONDS = 2.0
 _FAILED = 1
 
@@ -60,17 +62,19 @@ def run_rank(
     environment = dict(os.environ)
     facts = _read_facts(request, place, environment)
     rules = select_rules(load_rules(), request.select, request.ignore)
-    conductor = Conductor(request, hints, clock, tuple("?" for _ in range(place.world_size)), say)
+    conductor = Conductor(request, hints, clock, expected_hosts(environment, place), say)
 
     def on_end(outcome: str, message: str, ranks: tuple[int, ...]) -> None:
-        if not message:
+        has_slept = clock.left_seconds < -_SLEPT_SECONDS  # it was stopped, and others have spoken
+        if not message or has_slept or (place.rank and not _speaks_for_rank_0(place, conductor, ranks)):
             return
         _blame(conductor, message, ranks)
         present(conductor.outcome(message, is_hang=outcome == "stalled"))
 
     grace = 0.0 if place.rank == 0 else _HEARING_SECONDS
     ends_at = clock.deadline + grace
-    with Watchdog(place.rank, None, parent_pid, on_end, ends_at) as watchdog:
+    patience = max(_LEAST_STEP_SECONDS, _STEP_SHARE * request.budget_seconds)
+    with Watchdog(place.rank, patience, parent_pid, on_end, ends_at) as watchdog:
         try:
             board = _meet(request, place, watchdog, conductor)
             reports = gather(board, facts, lambda here, nodes: check_node(here, rules, nodes), watchdog)
@@ -80,7 +84,9 @@ def run_rank(
             engine = _connect(request, place, board, watchdog, clock)
             return _work(request, place, conductor, board, engine, watchdog, reports, present, environment)
         except CommbenchError as error:
-            if place.rank and not _speaks_for_rank_0(place, conductor, error):
+            if clock.left_seconds < -_SLEPT_SECONDS:
+                return _FAILED
+            if place.rank and not _speaks_for_rank_0(place, conductor, error.ranks):
                 return _FAILED
             _blame(conductor, str(error), error.ranks, error.hosts)
             outcome = conductor.outcome(str(error))
@@ -106,10 +112,7 @@ def _work(
 
     with watchdog.watching("the preflight", allowed_seconds=float("inf")):
         if place.rank:
-            code = follow(board, engine, place, read_again, conductor.clock.deadline + _HEARING_SECONDS)
-            if code is None:
-                raise RendezvousError("rank 0 gave no order in time: it is stopped, or its link is down.", ranks=(0,))
-            return code
+            return follow(board, engine, place, read_again, lambda: watchdog.hears(0))
         bench = LiveBench(board, engine, read_again)
         conductor.run(bench)
         if reports:
@@ -201,9 +204,7 @@ def _blame(conductor: Conductor, message: str, ranks: tuple[int, ...], hosts: tu
     conductor.add(Stage("end", "fail" if known else "skip", conductor.clock.spent_seconds, message, known))
 
 
-def _speaks_for_rank_0(place: RankPlace, conductor: Conductor, error: CommbenchError) -> bool:
-    """Whether this rank is the first of the second node, and rank 0 is what is missing."""
-    if 0 not in error.ranks and not isinstance(error, RendezvousError):
-        return False
-    hosts = conductor.hosts
-    return place.local_rank == 0 and hosts.index(hosts[place.rank]) > 0 and len(set(hosts[: place.rank])) == 1
+def _speaks_for_rank_0(place: RankPlace, conductor: Conductor, blamed: tuple[int, ...]) -> bool:
+    """Whether rank 0 is to blame, and this is the first rank of the second node, or rank 1 where nodes are not known."""
+    first = next((rank for rank, host in enumerate(conductor.hosts) if host != conductor.hosts[0]), 1)
+    return 0 in blamed and place.rank == first
