@@ -27,7 +27,7 @@ _OPTIONS = (
                  help="Write what pairs reached here as a file for --expect."),
     click.option("--list-platforms", is_flag=True, help="Say which platforms have published floors, and end."),
     click.option("--racks", type=_FILE, metavar="FILE",
-                 help="Which nodes share a switch: lines NAME: HOSTLIST, or Slurm's topology.conf.  [default: guessed]"),
+                 help="Which nodes share a switch: lines NAME: HOSTLIST, or Slurm's topology.conf; else guessed."),
     click.option("--exclude-file", type=_FILE, metavar="FILE",
                  help="Write the nodes to leave out, as n[2,7]; an empty file if there is none."),
     click.option("--select", type=Parsed("prefixes", parse_prefixes), multiple=True, metavar="PREFIX,…",

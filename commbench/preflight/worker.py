@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from commbench.checks.registry import load_rules, select_rules
 from commbench.checks.result import CheckResult, count_verdicts
-from commbench.engines import load_engine
+from commbench.engines import load_board, load_engine
 from commbench.engines.base import Board, Engine
 from commbench.errors import CommbenchError, RendezvousError
 from commbench.launch.environment import RankPlace, expected_hosts
 from commbench.machine.digest import hash_files
 from commbench.machine.facts import Facts, ProcessFacts
-from commbench.machine.network import CHOICE_VARIABLE, choose_interface
+from commbench.machine.network import CHOICE_VARIABLE, choose_interface, is_loopback
 from commbench.machine.read_facts import read_facts
 from commbench.measure.rendezvous import join
 from commbench.measure.watchdog import Watchdog
@@ -62,7 +62,7 @@ def run_rank(
     environment = dict(os.environ)
     facts = _read_facts(request, place, environment)
     rules = select_rules(load_rules(), request.select, request.ignore)
-    conductor = Conductor(request, hints, clock, expected_hosts(environment, place), say)
+    conductor = Conductor(request, hints, clock, _expected_hosts(environment, place), say)
 
     def on_end(outcome: str, message: str, ranks: tuple[int, ...]) -> None:
         has_slept = clock.left_seconds < -_SLEPT_SECONDS  # it was stopped, and others have spoken
@@ -129,6 +129,7 @@ def _meet(request: PreflightRequest, place: RankPlace, watchdog: Watchdog, condu
     clock = conductor.clock
     all_here = place.local_size == place.world_size
     os.environ[CHOICE_VARIABLE] = choose_interface(place.master_addr, all_here=all_here).name
+    load_board(request.engine)  # what loads slowly counts for nobody's patience
     patience = max(_LEAST_SECONDS, _MEET_SHARE * clock.left_seconds)
     board, roll = join(place, watchdog, engine=request.engine, order=request.order, timeout_seconds=patience)
     conductor.hosts = roll.hosts
@@ -204,7 +205,13 @@ def _blame(conductor: Conductor, message: str, ranks: tuple[int, ...], hosts: tu
     conductor.add(Stage("end", "fail" if known else "skip", conductor.clock.spent_seconds, message, known))
 
 
+def _expected_hosts(environment: dict[str, str], place: RankPlace) -> tuple[str, ...]:
+    """The host of every rank before anybody has come; that of rank 0 is where all meet."""
+    first, *others = expected_hosts(environment, place)
+    return (place.master_addr if first == "?" and not is_loopback(place.master_addr) else first, *others)
+
+
 def _speaks_for_rank_0(place: RankPlace, conductor: Conductor, blamed: tuple[int, ...]) -> bool:
-    """Whether rank 0 is to blame, and this is the first rank of the second node, or rank 1 where nodes are not known."""
+    """Whether rank 0 is to blame, and this is the first rank of the second node."""
     first = next((rank for rank, host in enumerate(conductor.hosts) if host != conductor.hosts[0]), 1)
     return 0 in blamed and place.rank == first
