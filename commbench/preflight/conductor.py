@@ -18,11 +18,13 @@ from commbench.preflight.bench import Bench
 from commbench.preflight.clock import Clock
 from commbench.preflight.pairs import PairTests
 from commbench.preflight.request import Hints, PreflightRequest
+from commbench.preflight.soak import run_soak
 from commbench.preflight.world_trials import first_answer, inside_nodes, ladder, right_data
 from commbench.report.preflight import PairSearch, Preflight, Stage
 from commbench.units import format_nbytes, format_seconds
 
 _LEAST_NBYTES, _UNKNOWN_NBYTES = 256 << 10, 1 << 20
+_TAIL_SECONDS = 3.0  # after a soak, for the counters and the verdict
 _LEAST_TIMEOUT_SECONDS, _TIMEOUT_CALLS = 3.0, 12.0
 _FIRST_TIMEOUT_SECONDS = 8.0  # of the first collectives: connections are made, and nothing is known of the link
 
@@ -66,6 +68,8 @@ class Conductor:
         self._inside(bench, nbytes, rate)
         self._between(bench, nbytes, rate)
         self._ladder(bench, nbytes, rate, is_right)
+        if self.request.soak_seconds and self._pairs is not None:
+            self.add(run_soak(self._pairs, min(self.request.soak_seconds, self.clock.left_seconds - _TAIL_SECONDS)))
 
     def outcome(self, ended: str = "", is_hang: bool = False) -> Preflight:
         """What is known by now. `ended`: why it is over before its time."""

@@ -8,7 +8,7 @@ from commbench.analysis.cluster import Cluster
 from commbench.analysis.localize import Diagnosis, localize
 from commbench.analysis.retests import plan_retests, settle
 from commbench.analysis.suspects import Verdict
-from commbench.plan.rounds import Round, along_rails, circle_rounds, pair_rounds
+from commbench.plan.rounds import Round, along_rails, circle_round, circle_rounds, pair_rounds
 from commbench.plan.trials import LATENCY_NBYTES, TrialResult, pair_trials
 from commbench.preflight.bench import Bench
 from commbench.preflight.clock import Clock
@@ -48,7 +48,7 @@ class PairTests:
                 return number, len(planned)
             if not self._has_time():
                 return number, len(planned)
-            self._measure(pairs, self.results)
+            self.measure(pairs, self.results)
         return len(planned), len(planned)
 
     def diagnose(self, allowed_seconds: float | None) -> list[Diagnosis]:
@@ -67,7 +67,7 @@ class PairTests:
                 if not pairs or not self._has_time():
                     break
                 before = self.rounds
-                self._measure(pairs, self.retests, is_retest=True)
+                self.measure(pairs, self.retests, is_retest=True)
                 if self.rounds == before:
                     break
 
@@ -91,7 +91,14 @@ class PairTests:
     def _has_time(self) -> bool:
         return self.clock.left_seconds > max(self.slowest_round_seconds, 1.0) + _TAIL_SECONDS
 
-    def _measure(self, pairs: Round, into: dict[int, list[PairResult]], is_retest: bool = False) -> None:
+    def next_round(self) -> Round:
+        """The circle's rounds, again and again."""
+        nodes = len(self.cluster.hosts)
+        turn = self.rounds % circle_rounds(nodes)
+        return along_rails([circle_round(nodes, turn)], self.cluster.rails)[0]
+
+    def measure(self, pairs: Round, into: dict[int, list[PairResult]], is_retest: bool = False) -> None:
+        """One round, its results added to `into` by size. Who has failed too often is not met again."""
         most = _FAILURES_ENOUGH + (_FAILURES_ENOUGH if is_retest else 0)
         met = [pair for pair in pairs if all(self._failed.get(end, 0) < most for end in pair)]
         if not met:

@@ -12,6 +12,7 @@ from commbench.checks.registry import load_rules, select_rules
 from commbench.checks.result import CheckResult, count_verdicts
 from commbench.engines import load_board, load_engine
 from commbench.engines.base import Board, Engine
+from commbench.engines.fake import FakeEngine
 from commbench.errors import CommbenchError, RendezvousError
 from commbench.launch.environment import RankPlace, expected_hosts
 from commbench.machine.digest import hash_files
@@ -43,7 +44,7 @@ Present = Callable[[Preflight], None]
 
 def run_on_paper(request: PreflightRequest, hints: Hints, say: Say) -> Preflight:
     """A preflight of the fake engine's machine, on its virtual clock. Nothing is checked: paper has no machine."""
-    engine: Engine = load_engine("fake")(ranks=request.fake_ranks, spec=request.fake, seed=request.seed)
+    engine: FakeEngine = load_engine("fake")(ranks=request.fake_ranks, spec=request.fake, seed=request.seed)
     clock = virtual_clock(engine.now_seconds, request.budget_seconds)
     hosts = tuple(f"node{node}" for node in engine.world.node_of_rank)
     conductor = Conductor(request, hints, clock, hosts, say)
@@ -137,7 +138,7 @@ def _meet(request: PreflightRequest, place: RankPlace, watchdog: Watchdog, condu
         for warning in roll.warnings:
             conductor.say(warning)
         nodes = len(dict.fromkeys(roll.hosts))
-        said = f"{place.world_size} ranks on {nodes} nodes are here"
+        said = f"{place.world_size} rank{'s' * (place.world_size > 1)} on {nodes} node{'s' * (nodes > 1)} came"
         conductor.add(Stage("meeting", "ok", clock.spent_seconds, said))
     return board
 
