@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from commbench.engines.base import Board, Engine
-from commbench.engines.fake import FakeEngine
+from commbench.engines.fake import VirtualClock
 from commbench.errors import RendezvousError
 from commbench.launch.environment import RankPlace
 from commbench.machine.facts import Facts
@@ -62,12 +62,12 @@ class PaperBench:
 
     silent: frozenset[int] = frozenset()
 
-    def __init__(self, engine: FakeEngine) -> None:
+    def __init__(self, engine: Engine, clock: VirtualClock) -> None:
         self.world = engine.world
         self.backend = engine.backend
         self.verifies = engine.data is not None
         self.now_seconds = engine.now_seconds
-        self._clock = engine.clock
+        self._clock = clock
         self._runner = TrialRunner(engine)
 
     def run(self, trials: Sequence[Trial], timeout_seconds: float) -> list[list[TrialResult]]:

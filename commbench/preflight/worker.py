@@ -7,12 +7,12 @@ node says so.
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from commbench.checks.registry import load_rules, select_rules
 from commbench.checks.result import CheckResult, count_verdicts
 from commbench.engines import load_board, load_engine
 from commbench.engines.base import Board, Engine
-from commbench.engines.fake import FakeEngine
 from commbench.errors import CommbenchError, RendezvousError
 from commbench.launch.environment import RankPlace, expected_hosts
 from commbench.machine.digest import hash_files
@@ -37,6 +37,7 @@ _HEARING_SECONDS = 3.0  # after the deadline, in which rank 0 speaks
 _SLEPT_SECONDS = 6.0
 _COUNTER_SECONDS = 2.0
 _FAILED = 1
+_OUR_LAUNCHERS = ("MASTER_ADDR", "MASTER_PORT")
 
 Say = Callable[[str], None]
 Present = Callable[[Preflight], None]
@@ -44,11 +45,11 @@ Present = Callable[[Preflight], None]
 
 def run_on_paper(request: PreflightRequest, hints: Hints, say: Say) -> Preflight:
     """A preflight of the fake engine's machine, on its virtual clock. Nothing is checked: paper has no machine."""
-    engine: FakeEngine = load_engine("fake")(ranks=request.fake_ranks, spec=request.fake, seed=request.seed)
+    engine: Any = load_engine("fake")(ranks=request.fake_ranks, spec=request.fake, seed=request.seed)
     clock = virtual_clock(engine.now_seconds, request.budget_seconds)
     hosts = tuple(f"node{node}" for node in engine.world.node_of_rank)
     conductor = Conductor(request, hints, clock, hosts, say)
-    conductor.run(PaperBench(engine))
+    conductor.run(PaperBench(engine, engine.clock))
     return conductor.outcome()
 
 
@@ -61,6 +62,8 @@ def run_rank(
     """
     clock = process_clock(request.budget_seconds + request.soak_seconds)
     environment = dict(os.environ)
+    if parent_pid is not None:  # our own launcher chose where to meet: that is nobody's mistake
+        environment = {name: value for name, value in environment.items() if name not in _OUR_LAUNCHERS}
     facts = _read_facts(request, place, environment)
     rules = select_rules(load_rules(), request.select, request.ignore)
     conductor = Conductor(request, hints, clock, _expected_hosts(environment, place), say)

@@ -122,7 +122,7 @@ def test_after_a_failure_nothing_more_is_tried_in_that_group() -> None:
     engine = open_engine(ranks=SIZE, spec=MACHINE, seed=0)
     fragile = Fragile(engine.world, engine.machine)
     fragile.transport_errors = (ConnectionError,)
-    results = PaperBench(fragile).run(pair_trials([(0, 1), (2, 3)], 1 << 20, 2), 1.0)
+    results = PaperBench(fragile, fragile.clock).run(pair_trials([(0, 1), (2, 3)], 1 << 20, 2), 1.0)
     assert [bool(trial[0].seconds) for trial in results] == [True] * 3
     assert [trial[1].reason for trial in results] == ["connection closed by peer"] * 3
 
