@@ -43,6 +43,11 @@ class Monitor:
         """Why another rank's collective has failed, or why the board is gone; empty as long as all is well."""
         return self._heartbeat.alarm or self._heartbeat.lost
 
+    @property
+    def verdict(self) -> str:
+        """What the rank that speaks for all has said; empty if it has not."""
+        return self._heartbeat.verdict
+
     def meet(self, hosts: Sequence[str]) -> None:
         """All ranks are here; they run on `hosts`."""
         self._hosts = hosts
@@ -50,16 +55,6 @@ class Monitor:
     def stop(self) -> None:
         """The run is over: no sign of life is expected any more."""
         self._heartbeat.stop()
-
-    def hears(self, rank: int) -> bool:
-        """Whether `rank` gives signs of life. Takes some beats; False also where there is no board any more."""
-        heartbeat = self._heartbeat
-        heartbeat.watch([rank])
-        heartbeat.pause(1.5)
-        before = heartbeat.others
-        heartbeat.pause(_LOOK_BEATS)
-        after = heartbeat.others
-        return rank in before and rank in after and after[rank].number != before[rank].number
 
     def blame_stall(self) -> Blame:
         """Who keeps this rank waiting. Takes some beats; call it from the thread that watches."""

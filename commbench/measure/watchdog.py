@@ -17,6 +17,7 @@ from commbench.measure.monitor import Blame, Monitor
 from commbench.results.schema import Outcome
 
 _TICK_SECONDS = 0.25
+_STOPPED_SECONDS = 10.0  # between two ticks: nothing but SIGSTOP, or a machine that slept, takes so long
 _INTERRUPT_GRACE_SECONDS = 5.0
 _ALARM_GRACE_SECONDS = 1.5  # in which this rank's own collective may fail, or the run may end
 # What a step may take unless --timeout says it: many times what is expected of it, and never less than the floor.
@@ -39,7 +40,7 @@ class Watchdog:
     `timeout_seconds`: of every step; None: many times what a step is expected to take. `ends_at`: the moment
     (monotonic) after which no step goes on; None: there is none.
     `on_end(outcome, message, ranks)` is called in the watchdog's thread just before it ends the process; the message is
-    empty where another rank speaks; `ranks` are to blame.
+    empty where another rank speaks; `ranks` are to blame. What it returns is the exit code, where it returns one.
     """
 
     def __init__(
@@ -47,10 +48,11 @@ class Watchdog:
         rank: int,
         timeout_seconds: float | None,
         parent_pid: int | None,
-        on_end: Callable[[Outcome, str, tuple[int, ...]], None],
+        on_end: Callable[[Outcome, str, tuple[int, ...]], int | None],
         ends_at: float | None = None,
     ) -> None:
         self.position = 0
+        self.was_stopped = False  # for so long that the others have given this rank up
         self._ends_at = ends_at
         self._rank = rank
         self._timeout_seconds = timeout_seconds
@@ -98,9 +100,10 @@ class Watchdog:
         """From now on let `monitor` say who is to blame."""
         self._monitor = monitor
 
-    def hears(self, rank: int) -> bool:
-        """Whether `rank` gives signs of life; looking takes some beats."""
-        return self._monitor is not None and self._monitor.hears(rank)
+    @property
+    def verdict(self) -> str:
+        """What another rank has said of who is to blame; empty if nobody has."""
+        return self._monitor.verdict if self._monitor else ""
 
     def dismiss_monitor(self) -> None:
         """The other ranks' signs of life are over, and no alarm."""
@@ -147,8 +150,11 @@ class Watchdog:
         return self._timeout_seconds or max(_FLOOR_SECONDS, _EXPECTED_TIMES * expected_seconds)
 
     def _watch(self) -> None:
+        ticked_at = time.monotonic()
         while not self._stopped.is_set():
             ready, _, _ = select.select([self._wake_read], [], [], _TICK_SECONDS)
+            before, ticked_at = ticked_at, time.monotonic()
+            self.was_stopped |= ticked_at - before > _STOPPED_SECONDS and not self._blaming.locked()
             if ready:
                 self._take_signals()
             self._check_parent()
@@ -204,7 +210,7 @@ class Watchdog:
 
     def _end(self, outcome: Outcome, message: str, exit_code: int, ranks: tuple[int, ...] = ()) -> None:
         try:
-            self._on_end(outcome, message, ranks)
+            exit_code = self._on_end(outcome, message, ranks) or exit_code
         finally:
             os._exit(exit_code)
 

@@ -12,6 +12,7 @@ from commbench.analysis.cluster import Cluster
 from commbench.analysis.expectations import allowed_seconds, find_expectation
 from commbench.analysis.localize import Diagnosis
 from commbench.analysis.racks import guess_racks
+from commbench.analysis.suspects import LATENCY
 from commbench.checks.result import CheckResult
 from commbench.plan.collectives import COLLECTIVES
 from commbench.preflight.bench import Bench
@@ -112,7 +113,9 @@ class Conductor:
         )
         self._pairs = tests
         done, planned = tests.run_first(self.request.level.most_rounds, self.request.seed)
-        self._diagnoses = tests.diagnose(self._allowed_seconds(bench, ranks, nbytes))
+        # Ranks that share a node's cores get in each other's way: only what is far off says something of the machine.
+        criteria = LATENCY if bench.backend == "gloo" and bench.world.nodes_of(ranks) == 1 else None
+        self._diagnoses = tests.diagnose(self._allowed_seconds(bench, ranks, nbytes), criteria)
         tests.run_retests(self._diagnoses, self.request.seed)
         if not done:
             self.add(Stage("pairs", "skip", 0.0, "the budget left no time for a round"))

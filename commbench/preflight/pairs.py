@@ -7,7 +7,7 @@ from statistics import median
 from commbench.analysis.cluster import Cluster
 from commbench.analysis.localize import Diagnosis, localize
 from commbench.analysis.retests import plan_retests, settle
-from commbench.analysis.suspects import Verdict
+from commbench.analysis.suspects import Criteria, Verdict
 from commbench.plan.rounds import Round, along_rails, circle_round, circle_rounds, pair_rounds
 from commbench.plan.trials import LATENCY_NBYTES, TrialResult, pair_trials
 from commbench.preflight.bench import Bench
@@ -51,10 +51,10 @@ class PairTests:
             self.measure(pairs, self.results)
         return len(planned), len(planned)
 
-    def diagnose(self, allowed_seconds: float | None) -> list[Diagnosis]:
-        """Who stands out at each size, the larger one first."""
+    def diagnose(self, allowed_seconds: float | None, criteria: Criteria | None = None) -> list[Diagnosis]:
+        """Who stands out at each size, the larger one first; by `criteria`, None: those of the size."""
         return [
-            localize(self.cluster, rows, allowed_seconds=allowed_seconds if nbytes == self.nbytes else None)
+            localize(self.cluster, rows, criteria, allowed_seconds if nbytes == self.nbytes else None)
             for nbytes, rows in sorted(self.results.items(), reverse=True)
             if any(row.status == "ok" for row in rows) or any(row.status == "failed" for row in rows)
         ]

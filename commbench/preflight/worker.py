@@ -34,7 +34,6 @@ _MEET_SHARE, _CONNECT_SHARE = 0.4, 0.3  # of the time that is left: whoever has 
 _LEAST_SECONDS = 2.0
 _LEAST_STEP_SECONDS, _STEP_SHARE = 5.0, 0.3  # of the whole, for a step that has no limit of its own
 _HEARING_SECONDS = 3.0  # after the deadline, in which rank 0 speaks
-_SLEPT_SECONDS = 6.0
 _COUNTER_SECONDS = 2.0
 _FAILED = 1
 _OUR_LAUNCHERS = ("MASTER_ADDR", "MASTER_PORT")
@@ -68,12 +67,15 @@ def run_rank(
     rules = select_rules(load_rules(), request.select, request.ignore)
     conductor = Conductor(request, hints, clock, _expected_hosts(environment, place), say)
 
-    def on_end(outcome: str, message: str, ranks: tuple[int, ...]) -> None:
-        has_slept = clock.left_seconds < -_SLEPT_SECONDS  # it was stopped, and others have spoken
-        if not message or has_slept or (place.rank and not _speaks_for_rank_0(place, conductor, ranks)):
-            return
+    def on_end(outcome: str, message: str, ranks: tuple[int, ...]) -> int | None:
+        # One that was stopped comes too late: the others have told.
+        is_quiet = not message or watchdog.was_stopped
+        if is_quiet or (place.rank and not _speaks_for_rank_0(place, conductor, ranks)):
+            return None
         _blame(conductor, message, ranks)
-        present(conductor.outcome(message, is_hang=outcome == "stalled"))
+        found = conductor.outcome(message, is_hang=outcome == "stalled")
+        present(found)
+        return None if outcome == "interrupted" else found.exit_code
 
     grace = 0.0 if place.rank == 0 else _HEARING_SECONDS
     ends_at = clock.deadline + grace
@@ -88,9 +90,10 @@ def run_rank(
             engine = _connect(request, place, board, watchdog, clock)
             return _work(request, place, conductor, board, engine, watchdog, reports, present, environment)
         except CommbenchError as error:
-            if clock.left_seconds < -_SLEPT_SECONDS:
+            if watchdog.was_stopped:
                 return _FAILED
-            if place.rank and not _speaks_for_rank_0(place, conductor, error.ranks):
+            # Rank 0 may be gone because it has told already.
+            if place.rank and (watchdog.verdict or not _speaks_for_rank_0(place, conductor, error.ranks)):
                 return _FAILED
             _blame(conductor, str(error), error.ranks, error.hosts)
             outcome = conductor.outcome(str(error))
@@ -114,13 +117,16 @@ def _work(
     def read_again() -> Facts:
         return _read_facts(request, place, environment)
 
+    if place.rank:
+        with watchdog.watching("the wait for rank 0"):
+            return follow(board, engine, place, read_again, lambda: watchdog.step(0.0))
     with watchdog.watching("the preflight", allowed_seconds=float("inf")):
-        if place.rank:
-            return follow(board, engine, place, read_again, lambda: watchdog.hears(0))
         bench = LiveBench(board, engine, read_again)
         conductor.run(bench)
         if reports:
             conductor.add(_moved_stage(bench, reports, conductor.clock))
+        if watchdog.was_stopped:
+            return _FAILED
         outcome = conductor.outcome()
         present(outcome)
         watchdog.dismiss_monitor()

@@ -24,7 +24,9 @@ def test_a_slow_node_is_named_first_and_ready_to_paste(call: Call) -> None:
     ended = call(*SLOW)
     assert ended.code == 1
     assert ended.out.splitlines()[:2] == ["NOT HEALTHY: node4 to blame", "--exclude=node4"]
-    assert re.search(r"node4 rail 1 is slow, sending and receiving: 1\.\d\d times the time \(\d\d% of the rate\)", ended.out)
+    assert re.search(
+        r"node4 rail 1 is slow, sending and receiving: 1\.\d\d times the time \(\d\d% of the rate\)", ended.out
+    )
     assert "to do: leave the node out" in ended.out
 
 

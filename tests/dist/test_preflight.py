@@ -96,10 +96,11 @@ def test_a_stopped_rank_is_named_within_the_budget(
     started = launch_each(cluster, commands, out, "60s")
     wait_for_stage(started, after)
     psutil.Process(started[rank].pid).send_signal(signal.SIGSTOP)
-    codes = [process.wait(90) for number, process in enumerate(started) if number != rank]
+    codes = {number: process.wait(90) for number, process in enumerate(started) if number != rank}
     wall = time.monotonic() - began
     started[rank].kill()
-    assert set(codes) == {1}
+    assert codes[1 if rank == 0 else 0] == 1  # whoever tells
+    assert 0 not in codes.values()
     assert (read(out)["verdict"], read(out)["exclude"]) == ("fail", [f"n{rank + 1}"])
     assert wall < BUDGET_SECONDS + 10
     cluster.wait_for_no_leftovers()
@@ -124,6 +125,32 @@ def test_a_job_leaves_out_the_slow_node(emulated_cluster: Factory, commands: Com
     assert "leaving out n2" in log
     assert sorted(line for line in log.splitlines() if line in ("n1", "n2", "n3", "n4")) == ["n1", "n3", "n4"]
     assert not list(tmp_path.glob("preflight-*"))
+
+
+def test_a_prolog_drains_a_node_whose_check_fails(
+    emulated_cluster: Factory, commands: Commands, tmp_path: Path
+) -> None:
+    prolog, log = tmp_path / "prolog", tmp_path / "log"
+    real = Path(sys.executable).with_name("commbench")
+    stub = tmp_path / "stub"
+    stub.write_text("#!/bin/sh\necho 'fail NIC-PORT-STATE mlx5_0'\nexit 1\n")
+    stub.chmod(0o755)
+    prolog.write_text(
+        f"#!/bin/sh\nexport COMMBENCH_PROLOG_LOG={log} COMMBENCH={real}\n"
+        f'test "$SLURMD_NODENAME" = n2 && COMMBENCH={stub}\nexec {LAUNCH}/slurm_prolog\n'
+    )
+    prolog.chmod(0o755)
+    cluster = emulated_cluster(nodes=2, slurm=True, prolog=prolog)
+    ended = commands.run(cluster.argv("head", "srun", "-w", "n1", "hostname"))
+    assert (ended.code, ended.out) == (0, "n1\n"), ended.err
+    refused = commands.start(cluster.argv("head", "srun", "-w", "n2", "hostname"))
+    give_up = time.monotonic() + 30.0
+    while "drain" not in (state := commands.run(cluster.argv("head", "sinfo", "-h", "-n", "n2", "-o", "%T")).out):
+        assert time.monotonic() < give_up, state
+        time.sleep(0.2)
+    refused.kill()
+    assert "n2: job" in log.read_text()
+    assert "fail NIC-PORT-STATE" in log.read_text()
 
 
 def test_the_init_container_runs_a_preflight() -> None:
