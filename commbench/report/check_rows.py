@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from commbench.checks.result import CheckResult, Placed
 from commbench.plan.groups import format_ranks
-from commbench.results.schema import Verdict
+from commbench.results.finding import Verdict
 
 _MOST_VALUES = 3  # that a row tells apart
 

@@ -11,7 +11,8 @@ Schema history (`schema_version` in run.json):
 from dataclasses import MISSING, dataclass, fields
 from typing import Literal
 
-from commbench.plan.plan import Concurrency, Mode
+from commbench.plan.modes import Concurrency, Mode
+from commbench.results.finding import Finding as Finding
 
 SCHEMA_VERSION = 2
 UNKNOWN = "unknown"  # what a foreign file does not say, where a word is kept
@@ -22,7 +23,6 @@ ForeignStatus = Literal["failed", "incomplete", "suspect"]
 Status = MeasuredStatus | ForeignStatus
 SampleKind = Literal["first", "warmup", "batch"]
 Outcome = Literal["running", "complete", "interrupted", "stalled", "failed", "incomplete"]
-Verdict = Literal["ok", "warn", "fail", "skip"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +78,6 @@ class CaseRecord:
     concurrency: Concurrency
     groups: tuple[int, ...]
     variant: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One checked fact. `where`: the place it was read, such as `log.txt:17`. A `skip` says in `observed` why."""
-
-    rule: str
-    subject: str
-    verdict: Verdict
-    observed: str
-    expected: str = ""
-    where: str = ""
-    action: str = ""
 
 
 @dataclass(frozen=True, slots=True)

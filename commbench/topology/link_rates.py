@@ -3,15 +3,16 @@
 import re
 import tomllib
 from functools import cache
-from importlib.resources import files
 from typing import Any
+
+from commbench.paths import DATA
 
 _PCIE_WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 
 
 @cache
 def _table() -> dict[str, Any]:
-    return tomllib.loads(files("commbench").joinpath("data/link_rates.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((DATA / "link_rates.toml").read_text(encoding="utf-8"))
 
 
 def pcie_rate(speed: str, width: int | None) -> float | None:
