@@ -100,6 +100,7 @@ class Rule:
 _MODULES = (
     "env_names",
     "env_values",
+    "env_algorithms",
     "env_files",
     "env_interfaces",
     "env_devices",
