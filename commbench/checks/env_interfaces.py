@@ -165,7 +165,8 @@ def check_gloo_grammar(scene: Scene, settings: Settings) -> Iterator[Seen]:
         fits = [it.name for it in scene.facts.interfaces or () if it.name.startswith(name.strip("^=*"))]
         is_prefix = bool(fits) and name not in fits
         if not name or name[0] in "^=" or name != name.strip() or "*" in name or is_prefix:
-            real = [it for it in fits if not is_local_only(it)] if name[:1] != "^" else []
+            usable = [it.name for it in scene.facts.interfaces or () if _usable(it) and not is_local_only(it.name)]
+            real = [it for it in usable if it in fits] if name[:1] != "^" else usable
             expected = f"{_GLOO}={real[0]}" if real else "a whole name, such as eth0"
             yield fail(_GLOO, f"{setting}: {name!r} is looked up as it is", expected, setting.where)
             return

@@ -16,6 +16,7 @@ from commbench.machine.nccl_table import (
 )
 
 _GUIDE = "NCCL's user guide, Environment Variables; the names in the binaries of its releases"
+_MAX_SUGGESTIONS = 20  # a nearest name takes milliseconds
 _rule = partial(env_rule, subject="names", severity="warn")
 
 
@@ -34,8 +35,11 @@ def _is_read(scene: Scene, name: str) -> bool | None:
     return None if names is None else name in names
 
 
-def _shown(version: tuple[int, ...]) -> str:
-    return ".".join(map(str, version)) or newest_release()
+def _installed(settings: Settings) -> str:
+    """What the installed NCCL is, or what was taken in its place."""
+    return (
+        f"this is {'.'.join(map(str, settings.version))}" if settings.version else f"the newest is {newest_release()}"
+    )
 
 
 @_rule(
@@ -92,7 +96,7 @@ def check_removed(scene: Scene, settings: Settings) -> Iterator[Seen]:
     for setting, row in _rows(settings):
         is_gone = version_key(row.last) < version and not _is_read(scene, row.name)
         if is_gone and not other_names().owner(row.name):
-            observed = f"{setting} has no effect: last read by NCCL {row.last}; this is {_shown(settings.version)}"
+            observed = f"{setting} has no effect: last read by NCCL {row.last}; {_installed(settings)}"
             action = f"remove it; in its place: {row.replacement}" if row.replacement else "remove it"
             yield warn(row.name, observed, where=setting.where, action=action)
 
@@ -112,7 +116,7 @@ def check_newer(scene: Scene, settings: Settings) -> Iterator[Seen]:
     for setting, row in _rows(settings):
         is_later = settings.is_before(*version_key(row.first)) and not _is_read(scene, row.name)
         if is_later and version_key(row.first) > version_key(_oldest()):
-            observed = f"{setting} has no effect: first read by NCCL {row.first}; this is {_shown(settings.version)}"
+            observed = f"{setting} has no effect: first read by NCCL {row.first}; {_installed(settings)}"
             yield warn(row.name, observed, where=setting.where)
 
 
@@ -154,24 +158,26 @@ def check_unknown(scene: Scene, settings: Settings) -> Iterator[Seen]:
     variables.
     """
     others, known = other_names(), nccl_variables()
-    families = {"TORCH_NCCL_": others.torch, "GLOO_": others.gloo}
-    for name, setting in settings.by_name.items():
-        for family, names in families.items():
-            if name.startswith(family) and name not in names:
-                yield _unknown(setting, names)
-        if name.startswith(("NCCL_", "RCCL_")) and name not in known and not _is_known_otherwise(scene, name):
-            yield _unknown(setting, (*known, *others.rccl, *others.torch))
+    kin = {"TORCH_NCCL_": others.torch, "GLOO_": others.gloo}
+    kin |= dict.fromkeys(("NCCL_", "RCCL_"), frozenset((*known, *others.rccl, *others.torch)))
+    unknown = [
+        (setting, names)
+        for setting in settings.by_name.values()
+        for family, names in kin.items()
+        if setting.name.startswith(family)
+        and setting.name not in names
+        and not _is_known_otherwise(scene, setting.name)
+    ]
+    for index, (setting, names) in enumerate(unknown):
+        is_asked = index < _MAX_SUGGESTIONS
+        near = get_close_matches(setting.name, sorted(names), n=1, cutoff=0.75) if is_asked else []
+        action = f"did you mean {near[0]}?" if near else "remove it, or correct its name"
+        yield warn(setting.name, f"{setting.name} is read by nobody that is known", where=setting.where, action=action)
 
 
 def _is_known_otherwise(scene: Scene, name: str) -> bool:
     others = other_names()
     return bool(_is_read(scene, name) or name in others.invented or name in others.elsewhere or others.owner(name))
-
-
-def _unknown(setting: Setting, names: tuple[str, ...] | frozenset[str]) -> Seen:
-    near = get_close_matches(setting.name, sorted(names), n=1, cutoff=0.75)
-    action = f"did you mean {near[0]}?" if near else "remove it, or correct its name"
-    return warn(setting.name, f"{setting.name} is read by nobody that is known", where=setting.where, action=action)
 
 
 @_rule(
