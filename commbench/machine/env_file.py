@@ -18,7 +18,7 @@ from pathlib import Path
 from commbench.errors import CommbenchError, UsageError
 from commbench.machine.variables import is_checked
 
-_MAX_NBYTES = 1 << 20
+MAX_NBYTES = 1 << 20
 _MAX_LINE, _MAX_DEPTH = 20_000, 40
 _NAME = r"[A-Za-z_][A-Za-z0-9_]{0,99}"
 # A value ends at a blank unless it is quoted.
@@ -55,7 +55,7 @@ def read_env_file(path: Path) -> EnvFile:
     """The variables in the file at `path`. Raises UsageError if it cannot be read, CommbenchError if it is no text."""
     try:
         with path.open("rb") as file:
-            data = file.read(_MAX_NBYTES + 1)
+            data = file.read(MAX_NBYTES + 1)
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
     return parse_env(data, path.name)
@@ -63,8 +63,8 @@ def read_env_file(path: Path) -> EnvFile:
 
 def parse_env(data: bytes, source: str) -> EnvFile:
     """The variables in `data`, of the file `source`. Raises CommbenchError if it is no text, or too long."""
-    if len(data) > _MAX_NBYTES:
-        raise CommbenchError(f"{source} has more than {_MAX_NBYTES >> 20} MiB: an environment has a few kB.")
+    if len(data) > MAX_NBYTES:
+        raise CommbenchError(f"{source} has more than {MAX_NBYTES >> 20} MiB: an environment has a few kB.")
     text = data.decode("utf-8-sig", errors="replace")
     # /proc/PID/environ has a zero byte where others have an end of line.
     if "\0" in text:

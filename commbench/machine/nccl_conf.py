@@ -6,9 +6,9 @@ text up to the first `=`, spaces and all, as a name. What is set already stays: 
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from commbench.machine.facts import ConfFile
+from commbench.machine.tree import Tree
 from commbench.machine.variables import is_checked
 
 SYSTEM_FILE = "/etc/nccl.conf"
@@ -17,20 +17,20 @@ FILE_VARIABLES = ("NCCL_CONF_FILE", "NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")
 _MAX_NCHARS, _MAX_LINES = 1 << 20, 1000
 
 
-def read_conf_files(root: Path, environment: Mapping[str, str] = os.environ) -> tuple[ConfFile, ...]:
-    """The files that NCCL would read below `root`, the one that wins first; only lines that the checks may see."""
+def read_conf_files(tree: Tree, environment: Mapping[str, str] = os.environ) -> tuple[ConfFile, ...]:
+    """The files that NCCL would read in the tree, the one that wins first; only lines that the checks may see."""
     home = environment.get("HOME")
     named = environment.get("NCCL_CONF_FILE") or (f"{home}/.nccl.conf" if home else "")
-    texts = {path: _text(root, path) for path in (named, SYSTEM_FILE) if path}
+    texts = {path: _text(tree, path) for path in (named, SYSTEM_FILE) if path}
     return tuple(ConfFile(path, _settings(text)) for path, text in texts.items() if text is not None)
 
 
-def read_named_files(root: Path, environment: Mapping[str, str] = os.environ) -> dict[str, bool]:
+def read_named_files(tree: Tree, environment: Mapping[str, str] = os.environ) -> dict[str, bool]:
     """The files that variables and the files of settings name, and whether this process can read each."""
-    pairs = [parse_line(line) for file in read_conf_files(root, environment) for line in file.lines]
+    pairs = [parse_line(line) for file in read_conf_files(tree, environment) for line in file.lines]
     set_there = dict(pair for pair in reversed(pairs) if pair is not None)
     paths = (environment.get(name, set_there.get(name, "")) for name in FILE_VARIABLES)
-    return {path: _text(root, path, nchars=1) is not None for path in paths if path}
+    return {path: _text(tree, path, nchars=1) is not None for path in paths if path}
 
 
 def parse_line(line: str) -> tuple[str, str] | None:
@@ -44,14 +44,8 @@ def _settings(text: str) -> tuple[str, ...]:
     return tuple(line for line in lines if is_checked(line.partition("=")[0].split("export ")[-1].strip()))
 
 
-def _text(root: Path, path: str, nchars: int = _MAX_NCHARS) -> str | None:
-    try:
-        with _below(root, path).open(errors="replace") as file:
-            return file.read(nchars)
-    except (OSError, ValueError):
-        return None
-
-
-def _below(root: Path, path: str) -> Path:
-    """An absolute path below `root`; a relative one is the process's own, and NCCL does not expand ~."""
-    return root / path.lstrip("/") if path.startswith("/") else Path(path)
+def _text(tree: Tree, path: str, nchars: int = _MAX_NCHARS) -> str | None:
+    """The text at an absolute path, below the root; a relative one is the process's own, and NCCL does not expand ~."""
+    whole = path if path.startswith("/") or not tree.is_live else os.path.abspath(path)
+    data = tree.read_bytes(whole.lstrip("/"), nchars)
+    return None if data is None else data.decode(errors="replace")

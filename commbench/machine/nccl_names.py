@@ -39,6 +39,8 @@ def _begins_a_name(data: bytes, at: int) -> bool:
 
 def read_only_data(path: Path) -> bytes:
     """The section .rodata. Raises OSError, ValueError or struct.error where there is none."""
+    if not path.is_file():  # a pipe would hold us up
+        raise ValueError(f"{path} is no file")
     with path.open("rb") as file:
         head = file.read(64)
         if head[:6] != b"\x7fELF\x02\x01":

@@ -13,13 +13,14 @@ from commbench.machine.gpu import read_gpus
 from commbench.machine.host import ROOT
 from commbench.machine.interfaces import Addresses, read_interfaces
 from commbench.machine.kernel import read_kernel
-from commbench.machine.libraries import read_conf_files, read_software
+from commbench.machine.libraries import read_software
 from commbench.machine.limits import read_limits
+from commbench.machine.nccl_conf import read_conf_files, read_named_files
 from commbench.machine.node import hashed, read_node
 from commbench.machine.pci import read_pci
 from commbench.machine.rdma import read_rdma
-from commbench.machine.software import checked_environment
 from commbench.machine.tree import Tree, cpu_list, read_number
+from commbench.machine.variables import checked_variables
 
 
 def read_facts(
@@ -37,12 +38,14 @@ def read_facts(
     trees, which have neither. Raises nothing: what cannot be read is in `unseen`, with the reason.
     """
     tree = Tree(root)
+    if environment is None and not tree.is_live:
+        tree.say_unseen("variables", "a captured tree has no environment")
     if environment is None:
         environment = os.environ if tree.is_live else {}
     host = read_node(tree, environment)
     pci = read_pci(tree)
     gpus = read_gpus(tree, pci, nvml)
-    variables = checked_environment(environment)
+    variables = checked_variables(environment)
     facts = Facts(
         taken_utc=datetime.now(UTC).isoformat(timespec="seconds") if tree.is_live else "",
         source=str(root),
@@ -59,6 +62,7 @@ def read_facts(
         process=_place(tree, process or ProcessFacts(), gpus, variables),
         variables=variables,
         conf_files=read_conf_files(tree, environment),
+        readable_files=read_named_files(tree, environment),
     )
     return replace(facts, unseen=dict(sorted(tree.unseen.items())))
 

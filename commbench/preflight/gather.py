@@ -35,7 +35,9 @@ class ProcessPart:
     software: SoftwareFacts
     process: ProcessFacts
     variables: dict[str, str]
+    variable_sources: dict[str, str]
     conf_files: tuple[ConfFile, ...] | None
+    readable_files: dict[str, bool]
     unseen: dict[str, str]
 
 
