@@ -122,6 +122,7 @@ class PciDevice:
     width_max: int | None = None
     revision: str = ""  # `ff`: the device has fallen off the bus
     acs: tuple[str, ...] | None = None
+    root: str = ""  # the host bridge, such as pci0000:3a
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,8 @@ class GidFacts:
 class RdmaPort:
     """A port of an RDMA device. `state`: active, down, init, armed; `physical_state`: linkup, disabled, polling, …
 
-    `counters`: those that a check compares, by the kernel's name. `pkeys`: hexadecimal as the kernel writes them.
+    `counters`: those that a check compares, by the kernel's name. `pkeys`: hexadecimal as the kernel writes them, those
+    in use. `gids`: up to the last that is in use. `mtu_nbytes`: of `interface`; the port's own is not in /sys.
     """
 
     device: str
@@ -223,7 +225,8 @@ class RdmaDevice:
 class InterfaceFacts:
     """A network interface. `kind`: ethernet, infiniband, loopback, bridge, bond, virtual, wireless. Speed in bytes/s.
 
-    `addresses`: needed to compare with MASTER_ADDR and subnets.
+    `addresses`: with their subnets, such as 10.0.0.5/24, for comparison with MASTER_ADDR and each other; without those
+    that are valid on one link alone. None: not seen.
     """
 
     name: str
