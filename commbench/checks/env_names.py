@@ -94,7 +94,7 @@ def check_removed(scene: Scene, settings: Settings) -> Iterator[Seen]:
     """
     version = settings.version or version_key(newest_release())
     for setting, row in _rows(settings):
-        is_gone = version_key(row.last) < version and not _is_read(scene, row.name)
+        is_gone = row.is_gone(version) and not _is_read(scene, row.name)
         if is_gone and not other_names().owner(row.name):
             observed = f"{setting} has no effect: last read by NCCL {row.last}; {_installed(settings)}"
             action = f"remove it; in its place: {row.replacement}" if row.replacement else "remove it"
@@ -114,15 +114,9 @@ def check_newer(scene: Scene, settings: Settings) -> Iterator[Seen]:
     The installed library's own names count where they could be read: a build can have a name that its release has not.
     """
     for setting, row in _rows(settings):
-        is_later = settings.is_before(*version_key(row.first)) and not _is_read(scene, row.name)
-        if is_later and version_key(row.first) > version_key(_oldest()):
+        if settings.version and row.is_to_come(settings.version) and not _is_read(scene, row.name):
             observed = f"{setting} has no effect: first read by NCCL {row.first}; {_installed(settings)}"
             yield warn(row.name, observed, where=setting.where)
-
-
-def _oldest() -> str:
-    """The oldest release that was looked at: what it has may be older."""
-    return nccl_variables()["NCCL_DEBUG"].first
 
 
 @_rule(

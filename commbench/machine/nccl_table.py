@@ -29,6 +29,14 @@ class NcclVariable:
     replacement: str
     note: str
 
+    def is_gone(self, version: tuple[int, ...]) -> bool:
+        """Whether NCCL `version` no longer reads it. A release newer than the table is taken to read as the newest does."""
+        return self.last != newest_release() and version_key(self.last) < version
+
+    def is_to_come(self, version: tuple[int, ...]) -> bool:
+        """Whether NCCL `version` does not read it yet. What the oldest release of the table has may be older still."""
+        return self.first != oldest_release() and version < version_key(self.first)
+
 
 @dataclass(frozen=True, slots=True)
 class OtherNames:
@@ -67,6 +75,12 @@ def other_names() -> OtherNames:
 def newest_release() -> str:
     """The newest release that the table knows."""
     return max((row.last for row in nccl_variables().values()), key=version_key)
+
+
+@cache
+def oldest_release() -> str:
+    """The oldest release whose binary was looked at."""
+    return nccl_variables()["NCCL_DEBUG"].first
 
 
 def version_key(version: str) -> tuple[int, ...]:

@@ -198,6 +198,9 @@ ON_OTHERS = [
     ("NCCL_SET_THREAD_NAME=yes", with_nccl("2.30.7"), "warn ENV-VALUE-SWITCH"),
     ("NCCL_MAX_NCHANNELS=16", with_nccl("2.16.5"), ""),
     ("NCCL_MNNVL=1", with_nccl("2.20.5"), ""),
+    ("NCCL_IB_GDR_LEVEL=phb", SOUND, "warn ENV-NAME-REMOVED"),
+    ("NCCL_IB_RETRY_CNT=16", with_nccl("2.99.1"), "warn ENV-VALUE-RANGE"),  # newer than the table
+    ("NCCL_IB_RETRY_CNT=7", with_nccl("2.8.3"), ""),  # older than its binaries
     ("NCCL_CONF_FILE=~/my.conf", with_nccl("2.21.5"), "warn ENV-NAME-NEWER"),
     ("NCCL_IB_HCA=mlx5_1", replace(SOUND, rdma=(rdma("mlx5_1"), rdma("mlx5_10"))), "warn ENV-HCA-PREFIX"),
     ("NCCL_IB_HCA=mlx5_1", replace(SOUND, rdma=()), "warn ENV-HCA-PREFIX"),
@@ -236,7 +239,7 @@ ON_OTHERS = [
     ),
     ("NCCL_TOPO_FILE=/etc/topo.xml", replace(SOUND, readable_files={"/etc/topo.xml": False}), "fail ENV-TOPO-FILE"),
     ("NCCL_CONF_FILE=/etc/my.conf", replace(SOUND, readable_files={"/etc/my.conf": False}), "warn ENV-CONF-FILE"),
-    ("MASTER_ADDR=n1", DEBIAN, "fail ENV-MASTER-ADDR fail ENV-OWN-NAME"),
+    ("MASTER_ADDR=n1", DEBIAN, "fail ENV-MASTER-ADDR"),
     ("MASTER_ADDR=n1 GLOO_SOCKET_IFNAME=eth0", DEBIAN, "fail ENV-MASTER-ADDR"),
     ("", DEBIAN, "fail ENV-OWN-NAME"),
     ("GLOO_SOCKET_IFNAME=eth0", DEBIAN, ""),
@@ -286,8 +289,8 @@ SOUND_ENVIRONMENTS = {
     ),
     "EFA": (
         {
-            "FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1", "NCCL_NET": "AWS Libfabric", "OFI_NCCL_PROTOCOL": "RDMA",
-            "NCCL_SOCKET_IFNAME": "^docker,lo,veth", "NCCL_TUNER_PLUGIN": "/opt/tuner.so",
+            "FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1", "NCCL_NET": "AWS Libfabric",
+            "OFI_NCCL_PROTOCOL": "RDMA", "NCCL_SOCKET_IFNAME": "^docker,lo,veth", "NCCL_TUNER_PLUGIN": "/opt/tuner.so",
         },
         replace(SOUND, rdma=(), software=replace(SOUND.software, nccl_plugins=("/opt/libnccl-net.so",))),
     ),
