@@ -376,7 +376,7 @@ HEALTHY: dict[str, Any] = {
     "remapped": (0, 0, 0, 0),  # corrected, uncorrected, pending, failed
     "retired_pending": 0,
     "nvlinks": (1,) * 18,
-    "nvlink_version": 7,
+    "nvlink_version": 6,  # NVLink 4 in NVML's count
     "nvlink_errors": 0,
     "nvlink_megabytes": 26562,
     "peers": "switch",  # or, for each link, the number of the GPU at its other end

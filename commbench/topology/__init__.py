@@ -1,4 +1,4 @@
-"""How a machine is wired, from what other tools say of it. Bytes in, records out; nothing here opens a file.
+"""How a machine is wired, from what other tools say of it. Bytes or facts in, records out; nothing here opens a file.
 
 `FORMATS` is the table of what can be read. A module of it has two functions: `recognises`, of a text, and `read`, of a
 text and the name of its source. To add a format: a module, a line here, and a file of tests.
@@ -31,6 +31,7 @@ class Format:
 FORMATS: dict[str, Format] = {
     row.name: row
     for row in (
+        Format("snapshot", "snapshot", "what commbench topo --snapshot wrote on some machine"),
         Format("nccl-topology", "nccl_xml", "NCCL's and RCCL's topology file, the XML of NCCL_TOPO_DUMP_FILE"),
         Format("nccl-graph", "nccl_graph", "NCCL's graph file: recognised, and refused by name"),
         Format("lstopo", "lstopo", "hwloc's lstopo --of xml"),
@@ -62,6 +63,11 @@ def read_topology(data: bytes, source: str, format_name: str | None = None) -> T
         raise CommbenchError(f"{source} has more than {MAX_LINES} lines: cut it to the part with the topology.")
     row = FORMATS[format_name] if format_name else _recognise(text, source)
     topology: Topology = _module(row).read(text, source)
+    return with_judgement(topology)
+
+
+def with_judgement(topology: Topology) -> Topology:
+    """A machine with the findings that follow from its wiring, behind those of its source."""
     return replace(topology, findings=(*topology.findings, *judge(topology)))
 
 
