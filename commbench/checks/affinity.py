@@ -76,7 +76,7 @@ def check_shared(scene: Scene) -> Iterator[Seen]:
     if isinstance(topology, Seen):
         yield topology
         return
-    nearest = {found.gpu: found.nics for found in nearest_nics(topology)}
+    nearest = {found.gpu: found.nics for found in nearest_nics(topology) if found.nics}
     nics = {nic for found in nearest.values() for nic in found}
     if len(topology.nics) < len(nearest):
         yield skip("NICs", f"{len(topology.nics)} NICs for {len(nearest)} GPUs: they share by design", _WHERE)

@@ -86,6 +86,8 @@ def check_few_cpus(scene: Scene) -> Iterator[Seen]:
         yield skip(subject, "it takes no GPU, as far as is known: gloo does well with one CPU", _BINDING)
     elif not count:
         yield unseen(scene, "process.cpus", subject, _BINDING)
+    elif facts.process.cpus == facts.cpu.online:
+        yield skip(subject, f"not bound: all CPUs of the node ({count})", _BINDING)
     else:
         yield (warn if count < _FEW_CPUS else ok)(subject, f"{count} CPUs", f"{_FEW_CPUS} at least", _BINDING)
 

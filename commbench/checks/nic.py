@@ -100,8 +100,9 @@ def check_state(scene: Scene) -> Iterator[Seen]:
 
 def _boards(facts: Facts) -> dict[str, str]:
     """The kind of card of each port: its board, else its driver, and its link layer."""
-    boards = {device.name: device.board or device.driver for device in facts.rdma or ()}
-    return {name: f"{boards[port.device]} {port.link_layer}" for name, port in (ports_of(facts) or {}).items()}
+    boards = [device.board or device.driver for device in facts.rdma or () for _ in device.ports]
+    named = (ports_of(facts) or {}).items()
+    return {name: f"{board} {port.link_layer}" for board, (name, port) in zip(boards, named, strict=True)}
 
 
 @rule(

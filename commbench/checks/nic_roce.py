@@ -140,17 +140,19 @@ def check_traffic_class(scene: Scene) -> Iterator[Seen]:
     A port with another class is dropped under load, or pauses the wrong queue.
     """
     where, ports = "/sys/class/infiniband/*/tc/*/traffic_class", ports_of(scene.facts)
-    known = Counter(port.traffic_class for port in (ports or {}).values() if port.traffic_class is not None)
+    known = Counter(_shown_class(port) for port in (ports or {}).values() if _is_ethernet(port))
 
     def judge(name: str, port: RdmaPort) -> Seen | None:
         if other := _not_judged(name, port, True, where):
             return other
-        if port.traffic_class is None:
-            return None
-        usual = known.most_common(1)[0][0]
-        return (ok if port.traffic_class == usual else warn)(name, str(port.traffic_class), f"{usual}, as most", where)
+        usual, shown = known.most_common(1)[0][0], _shown_class(port)
+        return (ok if shown == usual else warn)(name, shown, f"{usual}, as most", where)
 
     yield from judge_each(scene, "rdma.ports.traffic_class", ports, NO_RDMA, judge)
+
+
+def _shown_class(port: RdmaPort) -> str:
+    return "not set" if port.traffic_class is None else str(port.traffic_class)
 
 
 @rule(
