@@ -13,9 +13,8 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from commbench.errors import CommbenchError, UsageError
+from commbench.errors import CommbenchError
 from commbench.machine.variables import is_checked
 
 MAX_NBYTES = 1 << 20
@@ -49,16 +48,6 @@ class _Found:
     line: int
     name: str
     value: str
-
-
-def read_env_file(path: Path) -> EnvFile:
-    """The variables in the file at `path`. Raises UsageError if it cannot be read, CommbenchError if it is no text."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_NBYTES + 1)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
-    return parse_env(data, path.name)
 
 
 def parse_env(data: bytes, source: str) -> EnvFile:

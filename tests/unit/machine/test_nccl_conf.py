@@ -2,6 +2,7 @@
 
 from commbench.machine.facts import ConfFile
 from commbench.machine.nccl_conf import parse_line, read_conf_files, read_named_files
+from commbench.machine.tree import Tree
 from commbench.machine.variables import checked_variables, is_checked
 
 
@@ -14,7 +15,7 @@ def write(root, path, text):
 def test_the_users_file_comes_before_the_systems(tmp_path):
     write(tmp_path, "/home/u/.nccl.conf", "NCCL_DEBUG=INFO\n")
     write(tmp_path, "/etc/nccl.conf", "# of the site\nNCCL_DEBUG=WARN\r\nNCCL_SOCKET_IFNAME==eth0\n\nno setting\n")
-    assert read_conf_files(tmp_path, {"HOME": "/home/u"}) == (
+    assert read_conf_files(Tree(tmp_path), {"HOME": "/home/u"}) == (
         ConfFile("/home/u/.nccl.conf", ("NCCL_DEBUG=INFO",)),
         ConfFile("/etc/nccl.conf", ("NCCL_DEBUG=WARN", "NCCL_SOCKET_IFNAME==eth0")),
     )
@@ -24,25 +25,25 @@ def test_a_file_that_is_named_takes_the_users_place_even_when_it_is_missing(tmp_
     write(tmp_path, "/home/u/.nccl.conf", "NCCL_DEBUG=INFO\n")
     write(tmp_path, "/etc/nccl.conf", "NCCL_DEBUG=WARN\n")
     environment = {"HOME": "/home/u", "NCCL_CONF_FILE": "/opt/my.conf"}
-    assert [file.path for file in read_conf_files(tmp_path, environment)] == ["/etc/nccl.conf"]
-    assert read_named_files(tmp_path, environment) == {"/opt/my.conf": False}
+    assert [file.path for file in read_conf_files(Tree(tmp_path), environment)] == ["/etc/nccl.conf"]
+    assert read_named_files(Tree(tmp_path), environment) == {"/opt/my.conf": False}
 
 
 def test_no_file_is_no_file(tmp_path):
-    assert read_conf_files(tmp_path, {}) == ()
-    assert read_named_files(tmp_path, {}) == {}
+    assert read_conf_files(Tree(tmp_path), {}) == ()
+    assert read_named_files(Tree(tmp_path), {}) == {}
 
 
 def test_a_file_that_a_file_names_is_looked_for(tmp_path):
     write(tmp_path, "/etc/nccl.conf", "NCCL_TOPO_FILE=/opt/topo.xml\n")
     write(tmp_path, "/opt/topo.xml", "<system/>")
-    assert read_named_files(tmp_path, {}) == {"/opt/topo.xml": True}
+    assert read_named_files(Tree(tmp_path), {}) == {"/opt/topo.xml": True}
 
 
 def test_a_name_with_blanks_is_kept_as_nccl_reads_it_and_secrets_are_not(tmp_path):
     lines = "NCCL_DEBUG = INFO\nexport NCCL_DEBUG=INFO\nAWS_SECRET_ACCESS_KEY=abc\nNCCL_API_KEY=abc\nPATH=/bin\n"
     write(tmp_path, "/etc/nccl.conf", lines)
-    (file,) = read_conf_files(tmp_path, {})
+    (file,) = read_conf_files(Tree(tmp_path), {})
     assert file.lines == ("NCCL_DEBUG = INFO", "export NCCL_DEBUG=INFO")
 
 
@@ -54,7 +55,14 @@ def test_a_line_is_taken_apart_at_its_first_equals_sign():
 
 
 def test_a_path_that_cannot_be_one_is_not_readable(tmp_path):
-    assert read_named_files(tmp_path, {"NCCL_TOPO_FILE": "/a\0b"}) == {"/a\0b": False}
+    assert read_named_files(Tree(tmp_path), {"NCCL_TOPO_FILE": "/a\0b"}) == {"/a\0b": False}
+
+
+def test_a_link_that_leads_out_of_the_tree_is_not_followed(tmp_path):
+    write(tmp_path, "/outside", "NCCL_DEBUG=INFO\n")
+    write(tmp_path, "/tree/etc/hosts", "")
+    (tmp_path / "tree/etc/nccl.conf").symlink_to(tmp_path / "outside")
+    assert read_conf_files(Tree(tmp_path / "tree"), {}) == ()
 
 
 def test_only_variables_of_the_families_are_seen():
