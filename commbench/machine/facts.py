@@ -262,6 +262,7 @@ class SoftwareFacts:
     imex: str = ""
     preload: str = ""  # LD_PRELOAD
     infiniband_devices: int | None = None  # /dev/infiniband/uverbs*
+    nccl_names: tuple[str, ...] | None = None  # the variables that the libnccl that loads reads, from its binary
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +291,11 @@ class ProcessFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything. `variables`: the allow-listed environment, never the whole; `hashes`: of files given by --same."""
+    """Everything. `variables`: the allow-listed environment, never the whole; `hashes`: of files given by --same.
+
+    `variable_sources`: where a variable was read, such as job.sh:17, if not in this process's environment;
+    `conf_files`: the one that wins first; `readable_files`: whether the files that variables name can be read.
+    """
 
     schema_version: int = FACTS_SCHEMA_VERSION
     taken_utc: str = ""
@@ -307,7 +312,9 @@ class Facts:
     software: SoftwareFacts = SoftwareFacts()
     process: ProcessFacts = ProcessFacts()
     variables: dict[str, str] = field(default_factory=dict)
+    variable_sources: dict[str, str] = field(default_factory=dict)
     conf_files: tuple[ConfFile, ...] | None = None
+    readable_files: dict[str, bool] = field(default_factory=dict)
     hashes: dict[str, str] = field(default_factory=dict)
     unseen: dict[str, str] = field(default_factory=dict)
 
