@@ -7,9 +7,10 @@ from commbench.checks.consistency import Agreement, declare
 from commbench.machine.facts import Facts
 
 _PACKAGES = "the metadata of Python packages"
-# Names that are each rank's own: its place, its GPU, its files.
+# Names that are each rank's own: its place, its GPU, its files. Sizes of worlds and nodes have rules of their own.
 _OF_A_RANK = re.compile(
-    r"(?:.*_)?(?:RANK|PROCID|LOCALID|NODEID|LOCALRANKID|DEBUG_FILE|DUMP_FILE|NET_DEVICES|VISIBLE_DEVICES|DEVICE_ORDINAL)"
+    r"(?:.*_)?(?:RANK|PROCID|LOCALID|NODEID|LOCALRANKID|DEBUG_FILE|DUMP_FILE|NET_DEVICES|VISIBLE_DEVICES|DEVICE_ORDINAL"
+    r"|WORLD_SIZE|LOCAL_SIZE|LOCALNRANKS)"
     r"|GOMP_CPU_AFFINITY|KMP_AFFINITY|OMP_PLACES|SLURM_CPU_BIND_TYPE|SLURM_CPUS_ON_NODE|SLURM_GPUS_ON_NODE"
 )
 _OF_NCCL = ("NCCL_", "RCCL_")

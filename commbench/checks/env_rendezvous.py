@@ -8,6 +8,7 @@ from commbench.checks.env_settings import Settings, env_rule
 from commbench.checks.registry import Scene, Seen, fail, ok, skip, warn
 
 _TORCHRUN = "torch's documentation of torchrun and of init_process_group, env://"
+_NO_ADDRESS = "does not resolve"  # how the facts put it that the resolver knows no such name
 _rule = partial(env_rule, severity="fail")
 
 
@@ -87,12 +88,12 @@ def check_port(scene: Scene, settings: Settings) -> Iterator[Seen]:
 )
 def check_own_name(scene: Scene, settings: Settings) -> Iterator[Seen]:
     """Debian gives the host's name 127.0.1.1 in /etc/hosts: gloo listens there, and no other node reaches it."""
-    addresses = scene.facts.host.resolves_to
+    addresses, reason = scene.facts.host.resolves_to, scene.facts.why_unseen("host.resolves_to")
     if settings.get("GLOO_SOCKET_IFNAME"):
         yield ok("host name", "GLOO_SOCKET_IFNAME is set, so gloo does not ask for it")
-    elif addresses is None:
-        yield skip("host name", scene.facts.why_unseen("host.resolves_to"))
-    elif scene.nodes > 1 and any(map(_is_loopback, addresses)):
+    elif addresses is None and _NO_ADDRESS not in reason:
+        yield skip("host name", reason)
+    elif addresses and scene.nodes > 1 and any(map(_is_loopback, addresses)):
         if settings.value("MASTER_ADDR") == scene.facts.host.name:
             yield skip("host name", "ENV-MASTER-ADDR says it: MASTER_ADDR is that name")
             return
@@ -101,7 +102,7 @@ def check_own_name(scene: Scene, settings: Settings) -> Iterator[Seen]:
     elif not addresses and scene.nodes > 1:
         yield warn("host name", f"{scene.facts.host.name} does not resolve: gloo would listen on loopback")
     else:
-        yield ok("host name", f"resolves to {', '.join(addresses) or 'nothing'}; nodes: {scene.nodes}")
+        yield ok("host name", f"resolves to {', '.join(addresses or ()) or 'nothing'}; nodes: {scene.nodes}")
 
 
 @_rule(

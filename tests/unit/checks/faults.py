@@ -71,7 +71,7 @@ HOST = (
     ),
     Fault("HOST-CPU-QUOTA", "one CPU's time for two ranks", {f"{_CGROUP}/cpu.max": "100000 100000"}),
     Fault("HOST-LOAD", "another job runs", {"proc/loadavg": "14.00 14.00 14.00 15/2345 67890"}),
-    Fault("HOST-NAME", "127.0.1.1 beside the name", change=part("host", resolves_to=("127.0.1.1",)), nodes=2),
+    Fault("ENV-OWN-NAME", "127.0.1.1 beside the name", change=part("host", resolves_to=("127.0.1.1",)), nodes=2),
     Fault("HOST-PORT-RANGE", "a narrow range", {"proc/sys/net/ipv4/ip_local_port_range": "60000\t60999"}),
     Fault("HOST-OOM", "a process was killed", {_LOG: "[ 99.0] Out of memory: Killed process 4242 (python)"}),
     Fault("HOST-UPTIME", "just restarted", {"proc/uptime": "120.00 100.00"}),

@@ -12,7 +12,7 @@ from typing import Any
 from commbench.checks.registry import Rule, Scene, load_rules, run_rules
 from commbench.machine.facts import Facts, ProcessFacts
 from commbench.results.schema import Finding
-from commbench.topology.graph import Device, Link, Topology
+from commbench.topology.from_facts import make_topology
 from tests.trees import Content, FakeNvml, dgx_facts
 
 World = tuple[Facts, ...]
@@ -65,7 +65,9 @@ def ranks_of(machine: Facts, node: int, nodes: int) -> World:
             cpus=f"{first}-{first + CORES - 1}",
             gpu_address=gpus[local_rank].address if local_rank < len(gpus) else "",
         )
-        variables = {"MASTER_ADDR": "n0", "MASTER_PORT": "29500", "RANK": str(rank), "OMP_NUM_THREADS": "4"}
+        places = {"RANK": rank, "WORLD_SIZE": nodes * RANKS, "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": RANKS}
+        variables = {"MASTER_ADDR": "n0", "MASTER_PORT": "29500", "OMP_NUM_THREADS": "4"}
+        variables |= {name: str(number) for name, number in places.items()}
         world.append(replace(machine, host=host, process=process, variables=variables))
     return tuple(world)
 
@@ -122,28 +124,6 @@ def set_variable(name: str, value: str) -> Change:
     return lambda facts: replace(facts, variables={**facts.variables, name: value})
 
 
-def topology_of(facts: Facts) -> Topology:
-    """The wiring: NVLink between GPUs that have any; pix under one switch, node and sys over the CPU."""
-    by_address = {device.address: device for device in facts.pci or ()}
-
-    def place(address: str) -> tuple[str, int | None]:
-        device = by_address.get(address)
-        above = by_address.get(device.parent) if device else None
-        return (above.parent if above else "", device.numa_node if device else None)
-
-    devices = [Device(f"GPU{one.index}", "gpu", one.name, one.address) for one in facts.gpus or ()]
-    devices += [Device(one.name, "nic", one.name, one.address) for one in facts.rdma or ()]
-    nvlink = {f"GPU{one.index}" for one in facts.gpus or () if any(link.is_active for link in one.nvlinks or ())}
-    links = []
-    for number, one in enumerate(devices):
-        for other in devices[number + 1 :]:
-            (switch, node), (other_switch, other_node) = place(one.bus_id), place(other.bus_id)
-            far = "unknown" if None in (node, other_node) else "node" if node == other_node else "sys"
-            link_class = "pix" if switch and switch == other_switch else far
-            links.append(Link(one.key, other.key, "nvlink" if {one.key, other.key} <= nvlink else link_class))
-    return Topology("facts", facts.source, tuple(devices), tuple(links))
-
-
 @cache
 def _rules() -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
     """The rules of a node's own, and those of consistency."""
@@ -158,7 +138,7 @@ def findings(world: World) -> Iterator[Finding]:
     here = [facts for facts in world if facts.host == world[-1].host]
     for facts in here:
         peers = tuple(other for other in here if other is not facts)
-        yield from run_rules(own, Scene(facts, topology_of(facts), len(hosts), peers))
+        yield from run_rules(own, Scene(facts, make_topology(facts), len(hosts), peers))
     yield from run_rules(consistency, Scene(world[0], None, len(hosts), world))
 
 
