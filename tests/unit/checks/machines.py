@@ -40,7 +40,7 @@ def read(
         host=replace(facts.host, clock_utc_seconds=CLOCK),
         memory=replace(facts.memory, shm_free_nbytes=facts.memory.shm_total_nbytes),
         software=software,
-        unseen={path: reason for path, reason in facts.unseen.items() if not path.startswith(("memory", "software"))},
+        unseen={path: reason for path, reason in facts.unseen.items() if not path.startswith(("memory", "software", "variables"))},
     )
 
 
