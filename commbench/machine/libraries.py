@@ -1,12 +1,10 @@
 """Which libraries move the bytes here, and their versions: read from files, not from loaded libraries."""
 
-import os
+import ctypes
 import re
-import struct
-import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
 
 from commbench.machine.facts import SoftwareFacts
@@ -17,7 +15,6 @@ _PACKAGES = (
     *("commbench", "torch", "numpy", "cupy-cuda12x", "cupy-cuda13x", "nvidia-ml-py", "deepspeed", "megatron-core"),
     *("mpi4py", "nvidia-nccl-cu11", "nvidia-nccl-cu12", "nvidia-nccl-cu13"),
 )
-_INSTALLED = re.compile(r"([A-Za-z0-9_.]{1,80})-([\w.+!]{1,60})\.(?:dist|egg)-info")
 _WHEEL = "nvidia/nccl/lib"  # below site-packages; torch's run path leads there before any other
 _LIBRARY_FOLDERS = (
     *("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib", "usr/local/lib"),
@@ -28,16 +25,6 @@ _PLUGIN = re.compile(r"lib(?:nccl|rccl)-(?:net|tuner|profiler|env)[\w-]{0,40}\.s
 _NCCL_VERSION = re.compile(rb"(?:NCCL|RCCL) version (\d{1,3}\.\d{1,3}\.\d{1,3}(?:\+(?:cuda|hip)[\d.]{1,12})?)")
 _IN_CACHE = re.compile(rb"/[!-~]{1,300}/lib[nr]ccl[!-~]{0,80}")
 _MAX_FILES = 64
-_LOAD = """
-import ctypes, sys
-try:
-    number = ctypes.c_int()
-    failed = ctypes.CDLL(sys.argv[1]).ncclGetVersion(ctypes.byref(number))
-    print("ncclGetVersion failed" if failed else number.value)
-except (OSError, AttributeError) as error:
-    print(error)
-"""
-_LOAD_SECONDS = 10.0
 _PKGCONFIG = (
     *("usr/lib/x86_64-linux-gnu/pkgconfig", "usr/lib/aarch64-linux-gnu/pkgconfig", "usr/lib64/pkgconfig"),
     *("usr/lib/pkgconfig", "usr/local/lib/pkgconfig", "opt/amazon/efa/lib64/pkgconfig", "opt/amazon/efa/lib/pkgconfig"),
@@ -50,9 +37,8 @@ _SLICES = ("sys/fs/cgroup/system.slice", "sys/fs/cgroup/systemd/system.slice")
 def read_software(tree: Tree, environment: Mapping[str, str], driver: str = "") -> SoftwareFacts:
     """The versions. Packages and the wheel's libraries are this interpreter's, so a captured tree has none of them."""
     libraries, plugins = _find_libraries(tree, environment)
-    texts = {path: _read_only_data(tree, path) for path in libraries}
-    nccl = {path: found for path, data in texts.items() if (found := nccl_version(data))}
-    first = next(iter(nccl), "")
+    texts = {path: read_only_data(tree, path) for path in libraries}
+    nccl = {path: found for path, text in texts.items() if (found := nccl_version(text))}
     if not tree.is_live:
         tree.say_unseen("software.packages", "a captured tree has no interpreter")
     devices = tree.names("dev/infiniband")
@@ -62,8 +48,6 @@ def read_software(tree: Tree, environment: Mapping[str, str], driver: str = "") 
         driver=driver or _driver(tree),
         cuda=_cuda(tree),
         nccl={f"/{path}": found for path, found in nccl.items()},
-        nccl_loadable=load_nccl(f"/{first}") if first and tree.is_live else "",
-        nccl_names=tuple(sorted(names_in(texts[first]))) if first else None,
         nccl_plugins=tuple(f"/{path}" for path in plugins),
         libfabric=_pkgconfig(tree, "libfabric"),
         ucx=_pkgconfig(tree, "ucx"),
@@ -71,25 +55,20 @@ def read_software(tree: Tree, environment: Mapping[str, str], driver: str = "") 
         fabric_manager=_service(tree, "nvidia-fabricmanager"),
         imex=_service(tree, "nvidia-imex"),
         preload=environment.get("LD_PRELOAD", ""),
+        # The library that is found first is the one that loads.
+        nccl_names=next((tuple(sorted(names_in(texts[path]))) for path in nccl), None),
         infiniband_devices=sum(name.startswith("uverbs") for name in devices or ()),
     )
 
 
 def _packages() -> dict[str, str]:
-    """From the names of the folders that installers leave, as numpy-2.4.6.dist-info.
-
-    `importlib.metadata` says the same, in many times the time.
-    """
-    wanted = {name.replace("-", "_"): name for name in _PACKAGES}
-    found: dict[str, str] = {}
-    for folder in sys.path:
-        with suppress(OSError):
-            for entry in os.listdir(folder or "."):
-                match = _INSTALLED.fullmatch(entry)
-                name = wanted.get(match[1].lower()) if match else None
-                if match and name:
-                    found.setdefault(name, match[2])
-    return {name: found[name] for name in _PACKAGES if name in found}
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
 
 
 def _find_libraries(tree: Tree, environment: Mapping[str, str]) -> tuple[list[str], list[str]]:
@@ -114,38 +93,25 @@ def _find_libraries(tree: Tree, environment: Mapping[str, str]) -> tuple[list[st
     )
 
 
-def _read_only_data(tree: Tree, path: str) -> bytes:
-    """The texts of a library, less than a megabyte of some hundred; empty where it is none."""
-    try:
-        return read_only_data(tree.path(path))
-    except (OSError, ValueError, struct.error):
-        return b""
-
-
-def nccl_version(data: bytes) -> str:
+def nccl_version(rodata: bytes) -> str:
     """The version that a libnccl prints, such as 2.21.5+cuda12.4, from its read-only data; empty if it has none."""
-    match = _NCCL_VERSION.search(data)
+    match = _NCCL_VERSION.search(rodata)
     return match[1].decode() if match else ""
 
 
 def load_nccl(path: str) -> str:
     """The version that the library at `path` says once it is loaded; why it cannot be loaded in place of it.
 
-    In a process of its own: here, torch would get this one whatever its own is.
+    Not for every call: loading takes tenths of a second.
     """
     try:
-        ended = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _LOAD, path], capture_output=True, text=True, timeout=_LOAD_SECONDS
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"loading it did not end: {error}"
-    if ended.returncode < 0:
-        return f"loading it ended with signal {-ended.returncode}"
-    said = ended.stdout.strip()
-    if not said.isdigit():
-        return said or "loading it failed without a word"
+        number = ctypes.c_int()
+        if ctypes.CDLL(path).ncclGetVersion(ctypes.byref(number)) != 0:
+            return "ncclGetVersion failed"
+    except (OSError, AttributeError) as error:
+        return str(error)
     # 2.8.4 is 2804, from 2.9 on 2.21.5 is 22105.
-    major, rest = divmod(int(said), 1000 if int(said) < 10_000 else 10_000)
+    major, rest = divmod(number.value, 1000 if number.value < 10_000 else 10_000)
     return f"{major}.{rest // 100}.{rest % 100}"
 
 

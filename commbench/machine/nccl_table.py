@@ -30,7 +30,7 @@ class NcclVariable:
     note: str
 
     def is_gone(self, version: tuple[int, ...]) -> bool:
-        """Whether NCCL `version` no longer reads it. A release newer than the table is taken to read as the newest does."""
+        """Whether NCCL `version` no longer reads it; a release newer than the table is taken to read as the newest."""
         return self.last != newest_release() and version_key(self.last) < version
 
     def is_to_come(self, version: tuple[int, ...]) -> bool:

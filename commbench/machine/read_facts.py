@@ -19,8 +19,8 @@ from commbench.machine.nccl_conf import read_conf_files, read_named_files
 from commbench.machine.node import hashed, read_node
 from commbench.machine.pci import read_pci
 from commbench.machine.rdma import read_rdma
+from commbench.machine.software import checked_environment
 from commbench.machine.tree import Tree, cpu_list, read_number
-from commbench.machine.variables import checked_variables
 
 
 def read_facts(
@@ -45,7 +45,8 @@ def read_facts(
     host = read_node(tree, environment)
     pci = read_pci(tree)
     gpus = read_gpus(tree, pci, nvml)
-    variables = checked_variables(environment)
+    variables = checked_environment(environment)
+    conf_files = read_conf_files(tree, environment)
     facts = Facts(
         taken_utc=datetime.now(UTC).isoformat(timespec="seconds") if tree.is_live else "",
         source=str(root),
@@ -61,8 +62,8 @@ def read_facts(
         software=read_software(tree, environment, next((gpu.driver for gpu in gpus or () if gpu.driver), "")),
         process=_place(tree, process or ProcessFacts(), gpus, variables),
         variables=variables,
-        conf_files=read_conf_files(tree, environment),
-        readable_files=read_named_files(tree, environment),
+        conf_files=conf_files,
+        readable_files=read_named_files(tree, environment, conf_files),
     )
     return replace(facts, unseen=dict(sorted(tree.unseen.items())))
 

@@ -1,6 +1,6 @@
 """Snapshots: the facts of a machine in a file, for whoever cannot log in there.
 
-A snapshot holds no secret that is known as one: of the environment only the names in `variables.py`, and no serial
+A snapshot holds no secret that is known as one: of the environment only the names in `software.py`, and no serial
 number, hardware address or GUID; where identity is needed, a hash. It does hold the host's name, the IP addresses of
 its interfaces, and the values of those variables, such as paths.
 """

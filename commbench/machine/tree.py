@@ -95,10 +95,6 @@ class Tree:
         parts = self.link(path).split("/")
         return next((part for part in reversed(parts) if PCI_ADDRESS.fullmatch(part)), "")
 
-    def path(self, path: str) -> Path:
-        """Where the file at `path` really is; where nothing is if its links lead out of the tree."""
-        return Path(self._full(path))
-
     def _full(self, path: str) -> str:
         """The path from the system's root on; one that cannot exist where it would leave the captured tree."""
         if self.is_live:

@@ -38,7 +38,7 @@ def rdma(
     return RdmaDevice(name, ports=tuple(made))
 
 
-def interface(name: str, address: str = "10.0.0.7", *, is_up: bool = True) -> InterfaceFacts:
+def interface(name: str, address: str = "10.0.0.7/24", *, is_up: bool = True) -> InterfaceFacts:
     return InterfaceFacts(
         name, "ethernet", "up", is_up, bytes_per_second=1.25e9, addresses=(address,) if address else ()
     )
@@ -51,7 +51,12 @@ SOUND = Facts(
     kernel=KernelFacts(port_range=(32768, 60999)),
     gpus=tuple(GpuFacts(index, f"0000:{index}b:00.0") for index in range(8)),
     rdma=tuple(rdma(f"mlx5_{index}") for index in range(8)),
-    interfaces=(interface("lo", "127.0.0.1"), interface("docker0", "172.17.0.1"), interface("eth0"), interface("eth1")),
+    interfaces=(
+        interface("lo", "127.0.0.1/8"),
+        interface("docker0", "172.17.0.1/16"),
+        interface("eth0"),
+        interface("eth1"),
+    ),
     software=SoftwareFacts(nccl_loadable="2.27.7", nccl_plugins=()),
     process=ProcessFacts(local_size=1),
     conf_files=(),
@@ -179,6 +184,7 @@ FAULTS = [
     ("CUDA_VISIBLE_DEVICES=all", "fail ENV-VISIBLE-DEVICES"),
     ("CUDA_VISIBLE_DEVICES=", "warn ENV-VISIBLE-DEVICES"),
     ("OMP_NUM_THREADS=128", "warn ENV-OMP"),
+    ("OMP_NUM_THREADS=²", "warn ENV-OMP"),
     ("TORCH_NCCL_ASYNC_ERROR_HANDLING=0", "warn ENV-TORCH-ERRORS"),
     ("TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_TRACE_BUFFER_SIZE=0", "warn ENV-TORCH-DUMP"),
 ]  # fmt: skip
@@ -234,7 +240,7 @@ ON_OTHERS = [
     ("GLOO_SOCKET_IFNAME=eth1", replace(SOUND, interfaces=(interface("eth1", ""),)), "fail ENV-GLOO-MISSING"),
     (
         "NCCL_SOCKET_IFNAME=eth",
-        replace(SOUND, interfaces=(interface("eth0"), interface("eth1", "192.168.1.1"))),
+        replace(SOUND, interfaces=(interface("eth0"), interface("eth1", "10.0.1.7/24"))),
         "warn ENV-IFNAME-PREFIX",
     ),
     ("NCCL_TOPO_FILE=/etc/topo.xml", replace(SOUND, readable_files={"/etc/topo.xml": False}), "fail ENV-TOPO-FILE"),
