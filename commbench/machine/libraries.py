@@ -171,8 +171,8 @@ def _ofed(tree: Tree) -> str:
 
 
 def _service(tree: Tree, name: str) -> str:
-    """`running` where systemd has a control group for the service, `stopped` where it is installed only."""
-    if any(tree.exists(f"{folder}/{name}.service") for folder in _SLICES):
+    """`running` where a process is in the service's control group, `stopped` where it is installed only."""
+    if any(tree.text(f"{folder}/{name}.service/cgroup.procs") for folder in _SLICES):
         return "running"
     return "stopped" if any(tree.exists(f"{folder}/{name}.service") for folder in _UNITS) else ""
 
