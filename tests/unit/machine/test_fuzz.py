@@ -4,7 +4,6 @@ import random
 
 import pytest
 
-from commbench.errors import CommbenchError
 from commbench.machine.snapshot import format_snapshot, read_snapshot
 from commbench.topology.from_facts import make_topology
 from tests.trees import Files, Link, dgx_facts, dgx_files
@@ -37,7 +36,4 @@ def damaged(rng: random.Random) -> Files:
 def test_a_damaged_tree_gives_facts(seed):
     facts = dgx_facts(damaged(random.Random(seed)), roce=True)
     assert read_snapshot(format_snapshot(facts).encode(), "host.json") == facts
-    try:
-        assert make_topology(facts).devices
-    except CommbenchError as error:
-        assert str(error).endswith(".")
+    assert make_topology(facts).devices
