@@ -68,8 +68,8 @@ class Tree:
         text = self.word(path)
         return text if _CPU_LIST.fullmatch(text) else ""
 
-    def names(self, path: str) -> list[str] | None:
-        """What is in a folder, sorted with numbers in their order; None if it cannot be listed."""
+    def names(self, path: str, beginning: str = "") -> list[str] | None:
+        """What is in a folder and begins so, sorted with numbers in their order; None if it cannot be listed."""
         descriptor = self._open(path, os.O_DIRECTORY)
         if descriptor is None:
             return None
@@ -79,7 +79,7 @@ class Tree:
             return None
         finally:
             os.close(descriptor)
-        return sorted(names[:_MAX_NAMES], key=in_order)
+        return sorted([name for name in names if name.startswith(beginning)][:_MAX_NAMES], key=in_order)
 
     def exists(self, path: str) -> bool:
         """Whether there is something at `path`."""

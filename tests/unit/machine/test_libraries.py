@@ -1,5 +1,7 @@
 """libnccl: its version from the file, and from the library once it is loaded."""
 
+import _ctypes
+import ctypes
 import struct
 
 import pytest
@@ -37,10 +39,28 @@ def test_what_is_no_library_has_no_version(tmp_path, content):
     assert version_of(tmp_path, content) == ""
 
 
+@pytest.mark.parametrize(("number", "version"), [(2804, "2.8.4"), (22105, "2.21.5"), (23007, "2.30.7")])
+def test_the_version_of_a_library_that_is_loaded(monkeypatch, number, version):
+    class Library:
+        def __init__(self, path: str) -> None:
+            assert path == "/usr/lib/libnccl.so.2"
+
+        def ncclGetVersion(self, reference) -> int:
+            reference._obj.value = number
+            return 0
+
+    monkeypatch.setattr(ctypes, "CDLL", Library)
+    assert load_nccl(Tree(), "usr/lib/libnccl.so.2") == version
+
+
 def test_a_library_that_does_not_load_says_why(tmp_path):
     (tmp_path / "libnccl.so").write_bytes(b"no library")
-    assert "libnccl.so" in load_nccl(str(tmp_path / "libnccl.so"))
+    tree = Tree()
+    assert load_nccl(tree, str(tmp_path / "libnccl.so").lstrip("/")) == ""
+    assert "libnccl.so" in tree.unseen["software.nccl_loadable"]
 
 
 def test_a_library_without_nccl_says_what_it_lacks():
-    assert "ncclGetVersion" in load_nccl("libc.so.6")
+    tree = Tree()
+    assert load_nccl(tree, _ctypes.__file__.lstrip("/")) == ""
+    assert "ncclGetVersion" in tree.unseen["software.nccl_loadable"]
