@@ -5,7 +5,6 @@ import platform
 import re
 import sys
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 
 import commbench
 from commbench.machine.nccl_table import meant_name
@@ -56,6 +55,8 @@ def is_kept(name: str) -> bool:
 
 def versions() -> dict[str, str]:
     """Versions by name; a package that is not installed is left out. Imports nothing."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to load, and the checks do without it
+
     found = {"commbench": commbench.__version__, "python": platform.python_version()}
     for package in ("torch", "numpy"):
         try:
