@@ -324,4 +324,4 @@ class Facts:
             if path in self.unseen:
                 return self.unseen[path]
             path = path.rpartition(".")[0]
-        return f"{self.source} does not say"
+        return "this machine does not say" if self.source == "/" else f"{self.source} does not say"

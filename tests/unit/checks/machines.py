@@ -7,10 +7,13 @@ A job has two ranks on each of its nodes. What a captured tree cannot hold (pack
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from commbench.checks.registry import Rule, Scene, load_rules, run_rules
 from commbench.machine.facts import Facts, ProcessFacts
+from commbench.machine.gpu import read_gpus
+from commbench.machine.tree import Tree
 from commbench.results.schema import Finding
 from commbench.topology.from_facts import make_topology
 from tests.trees import Content, FakeNvml, dgx_facts
@@ -23,11 +26,9 @@ CLOCK = 1_800_000_000.0
 WORSE = ("warn", "fail")
 
 
-def read(
-    files: Mapping[str, Content] | None = None, gpus: Mapping[int, Any] | None = None, roce: bool = False
-) -> Facts:
-    """The facts of the machine with these files and these answers of NVML otherwise, and what its tree cannot hold."""
-    facts = dgx_facts(dict(files or {}), roce=roce, nvml=FakeNvml(gpus))
+def read(files: Mapping[str, Content], roce: bool = False) -> Facts:
+    """The facts of the machine with these files, and what its tree cannot hold."""
+    facts = dgx_facts(files, roce=roce)
     software = replace(
         facts.software,
         python="3.11.9",
@@ -46,7 +47,14 @@ def read(
 
 @cache
 def healthy(roce: bool = False) -> Facts:
-    return read(roce=roce)
+    return read({}, roce)
+
+
+def with_nvml(facts: Facts, gpus: Mapping[int, Any]) -> Facts:
+    """The machine with other answers of NVML, by the numbers of its GPUs."""
+    tree = Tree(Path("nowhere"))
+    found = read_gpus(tree, facts.pci, FakeNvml(gpus))
+    return replace(facts, gpus=found, unseen={**facts.unseen, **tree.unseen})
 
 
 def ranks_of(machine: Facts, node: int, nodes: int) -> World:
@@ -92,7 +100,8 @@ class Fault:
     roce: bool = False
 
     def plant(self) -> World:
-        machine = read(self.files, self.gpus, self.roce) if self.files or self.gpus else healthy(self.roce)
+        machine = read(self.files, self.roce) if self.files else healthy(self.roce)
+        machine = with_nvml(machine, self.gpus) if self.gpus else machine
         machines = [healthy(self.roce)] * (self.nodes - 1) + [machine]
         world = [rank for node, one in enumerate(machines) for rank in ranks_of(one, node, self.nodes)]
         return tuple(self._changed(facts, place >= len(world) - RANKS) for place, facts in enumerate(world))
