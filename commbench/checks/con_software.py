@@ -47,7 +47,7 @@ def _plugins(facts: Facts) -> Mapping[str, str] | None:
 
 
 def _transports(facts: Facts) -> Mapping[str, str]:
-    return {"libfabric": facts.software.libfabric or "none", "UCX": facts.software.ucx or "none"}
+    return {"libfabric": facts.software.libfabric or "not found", "UCX": facts.software.ucx or "not found"}
 
 
 def _environment(facts: Facts, of_nccl: bool) -> Mapping[str, str]:

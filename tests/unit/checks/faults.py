@@ -302,7 +302,7 @@ CONSISTENCY = (
     Fault("CON-ENV-NCCL", "set on one node", change=set_variable("NCCL_IB_QPS_PER_CONNECTION", "4")),
     Fault("CON-ENV-NCCL", "set on one rank", change=set_variable("NCCL_BUFFSIZE", "8388608"), rank=1),
     Fault("CON-ENV", "otherwise on one node", change=set_variable("OMP_NUM_THREADS", "1")),
-    Fault("CON-CONF", "a conf file", change=whole(conf_files=(ConfFile("/etc/nccl.conf", ("NCCL_LAUNCH_ORDER_IMPLICIT=1",)),))),
+    Fault("CON-CONF", "a conf file", change=whole(conf_files=(ConfFile("/etc/nccl.conf", ("NCCL_IB_TC=106",)),))),
     Fault("CON-KERNEL", "another kernel", {"proc/sys/kernel/osrelease": "5.15.0-1042-nvidia"}),
     Fault("CON-OS", "another system", {"etc/os-release": 'PRETTY_NAME="Ubuntu 20.04.6 LTS"'}),
     Fault("CON-PRODUCT", "other hardware", {"sys/class/dmi/id/product_name": "DGXH200"}),

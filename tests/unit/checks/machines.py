@@ -145,9 +145,10 @@ def findings(world: World) -> Iterator[Finding]:
     own, consistency = _rules()
     hosts = {facts.host.boot_id_hash for facts in world}
     here = [facts for facts in world if facts.host == world[-1].host]
+    topology = make_topology(here[0])
     for facts in here:
         peers = tuple(other for other in here if other is not facts)
-        yield from run_rules(own, Scene(facts, make_topology(facts), len(hosts), peers))
+        yield from run_rules(own, Scene(facts, topology, len(hosts), peers))
     yield from run_rules(consistency, Scene(world[0], None, len(hosts), world))
 
 

@@ -38,7 +38,7 @@ def rdma(
     return RdmaDevice(name, ports=tuple(made))
 
 
-def interface(name: str, address: str = "10.0.0.7", *, is_up: bool = True) -> InterfaceFacts:
+def interface(name: str, address: str = "10.0.0.7/24", *, is_up: bool = True) -> InterfaceFacts:
     return InterfaceFacts(
         name, "ethernet", "up", is_up, bytes_per_second=1.25e9, addresses=(address,) if address else ()
     )
@@ -51,7 +51,12 @@ SOUND = Facts(
     kernel=KernelFacts(port_range=(32768, 60999)),
     gpus=tuple(GpuFacts(index, f"0000:{index}b:00.0") for index in range(8)),
     rdma=tuple(rdma(f"mlx5_{index}") for index in range(8)),
-    interfaces=(interface("lo", "127.0.0.1"), interface("docker0", "172.17.0.1"), interface("eth0"), interface("eth1")),
+    interfaces=(
+        interface("lo", "127.0.0.1/8"),
+        interface("docker0", "172.17.0.1/16"),
+        interface("eth0"),
+        interface("eth1"),
+    ),
     software=SoftwareFacts(nccl_loadable="2.27.7", nccl_plugins=()),
     process=ProcessFacts(local_size=1),
     conf_files=(),
@@ -179,6 +184,7 @@ FAULTS = [
     ("CUDA_VISIBLE_DEVICES=all", "fail ENV-VISIBLE-DEVICES"),
     ("CUDA_VISIBLE_DEVICES=", "warn ENV-VISIBLE-DEVICES"),
     ("OMP_NUM_THREADS=128", "warn ENV-OMP"),
+    ("OMP_NUM_THREADS=²", "warn ENV-OMP"),
     ("TORCH_NCCL_ASYNC_ERROR_HANDLING=0", "warn ENV-TORCH-ERRORS"),
     ("TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_TRACE_BUFFER_SIZE=0", "warn ENV-TORCH-DUMP"),
 ]  # fmt: skip
@@ -198,6 +204,9 @@ ON_OTHERS = [
     ("NCCL_SET_THREAD_NAME=yes", with_nccl("2.30.7"), "warn ENV-VALUE-SWITCH"),
     ("NCCL_MAX_NCHANNELS=16", with_nccl("2.16.5"), ""),
     ("NCCL_MNNVL=1", with_nccl("2.20.5"), ""),
+    ("NCCL_IB_GDR_LEVEL=phb", SOUND, "warn ENV-NAME-REMOVED"),
+    ("NCCL_IB_RETRY_CNT=16", with_nccl("2.99.1"), "warn ENV-VALUE-RANGE"),  # newer than the table
+    ("NCCL_IB_RETRY_CNT=7", with_nccl("2.8.3"), ""),  # older than its binaries
     ("NCCL_CONF_FILE=~/my.conf", with_nccl("2.21.5"), "warn ENV-NAME-NEWER"),
     ("NCCL_IB_HCA=mlx5_1", replace(SOUND, rdma=(rdma("mlx5_1"), rdma("mlx5_10"))), "warn ENV-HCA-PREFIX"),
     ("NCCL_IB_HCA=mlx5_1", replace(SOUND, rdma=()), "warn ENV-HCA-PREFIX"),
@@ -223,6 +232,8 @@ ON_OTHERS = [
     ("NCCL_IB_GID_INDEX=4", with_nccl("2.20.5", ROCE), "fail ENV-GID-INDEX"),
     ("NCCL_IB_GID_INDEX=9", with_nccl("2.20.5", ROCE), "fail ENV-GID-INDEX"),
     ("NCCL_IB_DISABLE=1", replace(SOUND, rdma=()), ""),
+    ("NCCL_CROSS_NIC=1", replace(SOUND, rdma=(rdma("mlx5_0"),)), "warn ENV-CROSS-NIC"),
+    ("NCCL_CROSS_NIC=1", SOUND, ""),
     (
         "NCCL_SOCKET_IFNAME=eth1",
         replace(SOUND, interfaces=(interface("eth1", is_up=False),)),
@@ -231,12 +242,12 @@ ON_OTHERS = [
     ("GLOO_SOCKET_IFNAME=eth1", replace(SOUND, interfaces=(interface("eth1", ""),)), "fail ENV-GLOO-MISSING"),
     (
         "NCCL_SOCKET_IFNAME=eth",
-        replace(SOUND, interfaces=(interface("eth0"), interface("eth1", "192.168.1.1"))),
+        replace(SOUND, interfaces=(interface("eth0"), interface("eth1", "10.0.1.7/24"))),
         "warn ENV-IFNAME-PREFIX",
     ),
     ("NCCL_TOPO_FILE=/etc/topo.xml", replace(SOUND, readable_files={"/etc/topo.xml": False}), "fail ENV-TOPO-FILE"),
     ("NCCL_CONF_FILE=/etc/my.conf", replace(SOUND, readable_files={"/etc/my.conf": False}), "warn ENV-CONF-FILE"),
-    ("MASTER_ADDR=n1", DEBIAN, "fail ENV-MASTER-ADDR fail ENV-OWN-NAME"),
+    ("MASTER_ADDR=n1", DEBIAN, "fail ENV-MASTER-ADDR"),
     ("MASTER_ADDR=n1 GLOO_SOCKET_IFNAME=eth0", DEBIAN, "fail ENV-MASTER-ADDR"),
     ("", DEBIAN, "fail ENV-OWN-NAME"),
     ("GLOO_SOCKET_IFNAME=eth0", DEBIAN, ""),
@@ -286,8 +297,8 @@ SOUND_ENVIRONMENTS = {
     ),
     "EFA": (
         {
-            "FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1", "NCCL_NET": "AWS Libfabric", "OFI_NCCL_PROTOCOL": "RDMA",
-            "NCCL_SOCKET_IFNAME": "^docker,lo,veth", "NCCL_TUNER_PLUGIN": "/opt/tuner.so",
+            "FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1", "NCCL_NET": "AWS Libfabric",
+            "OFI_NCCL_PROTOCOL": "RDMA", "NCCL_SOCKET_IFNAME": "^docker,lo,veth", "NCCL_TUNER_PLUGIN": "/opt/tuner.so",
         },
         replace(SOUND, rdma=(), software=replace(SOUND.software, nccl_plugins=("/opt/libnccl-net.so",))),
     ),
