@@ -18,13 +18,13 @@ _PROBLEMS = "NCCL issues 626, 354 and 394; cluster-health-scanner's configcheck"
 
 
 def _nccl(facts: Facts) -> str:
-    """The version that loads, else the only one that is found, else that of the Python package."""
+    """The version that loads, else those that are found, else that of the Python package; without what follows a +."""
     software = facts.software
-    found = set((software.nccl or {}).values()) - {""}
-    packages = [version for name, version in software.packages.items() if name.startswith("nvidia-nccl-")]
-    return software.nccl_loadable or (
-        found.pop() if len(found) == 1 else next(iter(packages), ", ".join(sorted(found)))
-    )
+    found = sorted({version.partition("+")[0] for version in (software.nccl or {}).values() if version})
+    packages = (version for name, version in software.packages.items() if name.startswith("nvidia-nccl-"))
+    if software.nccl_loadable[:1].isdigit():
+        return software.nccl_loadable
+    return ", ".join(found) or next(packages, "")
 
 
 def _torch(facts: Facts) -> str:

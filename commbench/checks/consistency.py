@@ -5,7 +5,7 @@ names the nodes, or the ranks, that are in the minority; without a majority all 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Literal
 
@@ -149,7 +149,7 @@ def name_ranks(some: Sequence[Facts], ranks: Sequence[Facts], of: str = "rank") 
     """
     sizes = Counter(_node(facts) for facts in ranks)
     chosen = Counter(_node(facts) for facts in some)
-    whole = [node for node in sizes if node in chosen and (of == "node" or chosen[node] == sizes[node])]
+    whole = dict.fromkeys(node for node in sizes if node in chosen and (of == "node" or chosen[node] == sizes[node]))
     parts = []
     if whole:
         names = enumerate_keys(_shown(node, sizes) for node in whole)
@@ -162,7 +162,7 @@ def name_ranks(some: Sequence[Facts], ranks: Sequence[Facts], of: str = "rank") 
     return ", ".join(parts)
 
 
-def _s(some: Sequence[object]) -> str:
+def _s(some: Sized) -> str:
     return "s" if len(some) > 1 else ""
 
 
