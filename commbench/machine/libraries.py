@@ -6,7 +6,6 @@ import re
 import struct
 import sys
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
 
 from commbench.machine.facts import ConfFile, SoftwareFacts
@@ -36,19 +35,26 @@ _UNITS = ("usr/lib/systemd/system", "lib/systemd/system", "etc/systemd/system")
 _SLICES = ("sys/fs/cgroup/system.slice", "sys/fs/cgroup/systemd/system.slice")
 
 
-def read_software(tree: Tree, environment: Mapping[str, str], driver: str = "") -> SoftwareFacts:
-    """The versions. Packages and the wheel's libraries are this interpreter's, so a captured tree has none of them."""
+def read_software(tree: Tree, environment: Mapping[str, str], driver: str = "", *, has_gpus: bool) -> SoftwareFacts:
+    """The versions. Packages and the wheel's libraries are this interpreter's, so a captured tree has none of them.
+
+    `driver`: as the GPUs say; where `has_gpus`, the first libnccl is loaded.
+    """
     libraries, plugins = _find_libraries(tree, environment)
     nccl = {path: found for path in libraries if (found := nccl_version(tree, path))}
     if not tree.is_live:
         tree.say_unseen("software.packages", "a captured tree has no interpreter")
+    can_load = tree.is_live and has_gpus and bool(nccl)
+    if not can_load:
+        tree.say_unseen("software.nccl_loadable", "not tried: it needs a GPU and a libnccl on this machine")
     devices = tree.names("dev/infiniband")
     return SoftwareFacts(
         python=python_version() if tree.is_live else "",
-        packages=_packages() if tree.is_live else {},
+        packages=_packages(tree) if tree.is_live else {},
         driver=driver or _driver(tree),
         cuda=_cuda(tree),
         nccl={f"/{path}": found for path, found in nccl.items()},
+        nccl_loadable=load_nccl(tree, next(iter(nccl))) if can_load else "",
         nccl_plugins=tuple(f"/{path}" for path in plugins),
         libfabric=_pkgconfig(tree, "libfabric"),
         ucx=_pkgconfig(tree, "ucx"),
@@ -60,13 +66,15 @@ def read_software(tree: Tree, environment: Mapping[str, str], driver: str = "") 
     )
 
 
-def _packages() -> dict[str, str]:
-    found = {}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
+def _packages(tree: Tree) -> dict[str, str]:
+    """Versions as the names of the folders of metadata have them, of each package the first on the path."""
+    wanted = {name.replace("-", "_"): name for name in _PACKAGES}
+    found: dict[str, str] = {}
+    for folder in sys.path:
+        for entry in tree.names(folder.lstrip("/")) or () if folder.startswith("/") else ():
+            name, _, version = entry.removesuffix(".dist-info").partition("-")
+            if entry.endswith(".dist-info") and name.lower() in wanted:
+                found.setdefault(wanted[name.lower()], version)
     return found
 
 
@@ -77,8 +85,8 @@ def _find_libraries(tree: Tree, environment: Mapping[str, str]) -> tuple[list[st
     paths = [
         f"{folder}/{name}"
         for folder in dict.fromkeys((*wheels, *asked[:64], *_LIBRARY_FOLDERS))
-        for name in tree.names(folder) or ()
-        if name.startswith(("libnccl", "librccl"))
+        for library in ("libnccl", "librccl")
+        for name in tree.names(folder, library) or ()
     ]
     cache = tree.read_bytes("etc/ld.so.cache", limit=8 << 20) or b""
     paths += [path.decode().lstrip("/") for path in dict.fromkeys(_IN_CACHE.findall(cache))]
@@ -120,17 +128,20 @@ def _rodata(tree: Tree, path: str) -> list[tuple[int, int]]:
     return [(offset, nbytes) for name, offset, nbytes in sections if names[name:].startswith(b".rodata")]
 
 
-def load_nccl(path: str) -> str:
-    """The version that the library at `path` says once it is loaded; why it cannot be loaded in place of it.
+def load_nccl(tree: Tree, path: str) -> str:
+    """The version that the library at `path` says once it is loaded; empty, with the reason, if it does not load.
 
-    Not for every call: loading takes tenths of a second.
+    Where it is the first one found, it is the one that torch loads too: two of one name are not loaded together.
     """
+    number = ctypes.c_int()
     try:
-        number = ctypes.c_int()
-        if ctypes.CDLL(path).ncclGetVersion(ctypes.byref(number)) != 0:
-            return "ncclGetVersion failed"
+        status = ctypes.CDLL(f"/{path}").ncclGetVersion(ctypes.byref(number))
     except (OSError, AttributeError) as error:
-        return str(error)
+        tree.say_unseen("software.nccl_loadable", str(error))
+        return ""
+    if status != 0:
+        tree.say_unseen("software.nccl_loadable", f"ncclGetVersion of /{path} returned {status}")
+        return ""
     # 2.8.4 is 2804, from 2.9 on 2.21.5 is 22105.
     major, rest = divmod(number.value, 1000 if number.value < 10_000 else 10_000)
     return f"{major}.{rest // 100}.{rest % 100}"
@@ -171,8 +182,8 @@ def _ofed(tree: Tree) -> str:
 
 
 def _service(tree: Tree, name: str) -> str:
-    """`running` where systemd has a control group for the service, `stopped` where it is installed only."""
-    if any(tree.exists(f"{folder}/{name}.service") for folder in _SLICES):
+    """`running` where a process is in the service's control group, `stopped` where it is installed only."""
+    if any(tree.text(f"{folder}/{name}.service/cgroup.procs") for folder in _SLICES):
         return "running"
     return "stopped" if any(tree.exists(f"{folder}/{name}.service") for folder in _UNITS) else ""
 

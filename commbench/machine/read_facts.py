@@ -42,6 +42,7 @@ def read_facts(
     host = read_node(tree, environment)
     pci = read_pci(tree)
     gpus = read_gpus(tree, pci, nvml)
+    driver = next((gpu.driver for gpu in gpus or () if gpu.driver), "")
     variables = checked_environment(environment)
     facts = Facts(
         taken_utc=datetime.now(UTC).isoformat(timespec="seconds") if tree.is_live else "",
@@ -55,7 +56,7 @@ def read_facts(
         gpus=gpus,
         rdma=read_rdma(tree),
         interfaces=read_interfaces(tree, addresses),
-        software=read_software(tree, environment, next((gpu.driver for gpu in gpus or () if gpu.driver), "")),
+        software=read_software(tree, environment, driver, has_gpus=bool(gpus)),
         process=_place(tree, process or ProcessFacts(), gpus, variables),
         variables=variables,
         conf_files=read_conf_files(tree, environment),

@@ -4,7 +4,6 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 
 import commbench
 
@@ -52,6 +51,8 @@ def is_kept(name: str) -> bool:
 
 def versions() -> dict[str, str]:
     """Versions by name; a package that is not installed is left out. Imports nothing."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to load, and the checks do without it
+
     found = {"commbench": commbench.__version__, "python": platform.python_version()}
     for package in ("torch", "numpy"):
         try:

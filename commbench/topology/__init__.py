@@ -35,12 +35,16 @@ FORMATS: dict[str, Format] = {
         Format("nccl-topology", "nccl_xml", "NCCL's and RCCL's topology file, the XML of NCCL_TOPO_DUMP_FILE"),
         Format("nccl-graph", "nccl_graph", "NCCL's graph file: recognised, and refused by name"),
         Format("lstopo", "lstopo", "hwloc's lstopo --of xml"),
+        Format("lstopo-text", "lstopo_text", "hwloc's lstopo --of console, also -v"),
+        Format("lspci-tree", "lspci_tree", "lspci -tv: the tree of PCI buses with the names of devices"),
         Format("rocm-smi", "rocm_smi", "rocm-smi --showtopo and its parts"),
         Format("ibstat", "ibstat", "ibstat: ports of NICs, their state and rate"),
         Format("ibv_devinfo", "ibv_devinfo", "ibv_devinfo, also with -v: ports of NICs and their GIDs"),
         Format("show_gids", "show_gids", "show_gids: the GIDs of every port"),
+        Format("ifconfig", "ifconfig", "ifconfig: network interfaces, and which reach other nodes"),
         Format("nvidia-smi-p2p", "nvidia_p2p", "nvidia-smi topo -p2p, which GPUs reach each other's memory"),
         Format("nvidia-smi-topo", "nvidia_smi", "nvidia-smi topo -m, the matrix of every version"),
+        Format("nvidia-smi-list", "nvidia_smi_list", "nvidia-smi -L: GPUs, and which are cut by MIG"),
     )
 }
 

@@ -52,7 +52,13 @@ def make_topology(facts: Facts, format_name: str = LIVE, source: str = "") -> To
 
 def _gpus(facts: Facts) -> list[Device]:
     return [
-        Device(f"GPU{gpu.index}", "gpu", shown(gpu.name), gpu.address, state="" if gpu.address else "lost")
+        Device(
+            f"GPU{gpu.index}",
+            "gpu",
+            shown(gpu.name).removeprefix("NVIDIA "),
+            gpu.address,
+            state="" if gpu.address else "lost",
+        )
         for gpu in facts.gpus or ()
     ]
 
@@ -120,7 +126,7 @@ def _places(facts: Facts, devices: list[Device], ways: dict[str, Way]) -> tuple[
         parent = f"numa{way.numa}" if f"numa{way.numa}" in places else ""
         for switch in reversed(way.switches):
             key = f"switch {switch}"
-            places.setdefault(key, Place(key, "switch", shown(switch), parent))
+            places.setdefault(key, Place(key, "switch", shown(switch).removeprefix("0000:"), parent))
             parent = key
     return tuple(places.values())
 
