@@ -74,6 +74,7 @@ HOST = (
     Fault("ENV-OWN-NAME", "127.0.1.1 beside the name", change=part("host", resolves_to=("127.0.1.1",)), nodes=2),
     Fault("HOST-PORT-RANGE", "a narrow range", {"proc/sys/net/ipv4/ip_local_port_range": "60000\t60999"}),
     Fault("HOST-OOM", "a process was killed", {_LOG: "[ 99.0] Out of memory: Killed process 4242 (python)"}),
+    Fault("HOST-DISK", "/tmp full", change=part("host", disks={"/": 0.4, "/tmp": 0.99})),
     Fault("HOST-UPTIME", "just restarted", {"proc/uptime": "120.00 100.00"}),
 )
 

@@ -38,10 +38,10 @@ def read(files: Mapping[str, Content], roce: bool = False) -> Facts:
     return replace(
         facts,
         source="/",
-        host=replace(facts.host, clock_utc_seconds=CLOCK),
+        host=replace(facts.host, clock_utc_seconds=CLOCK, disks={"/": 0.4, "/tmp": 0.1}),
         memory=replace(facts.memory, shm_free_nbytes=facts.memory.shm_total_nbytes),
         software=software,
-        unseen={path: reason for path, reason in facts.unseen.items() if not path.startswith(("memory", "software"))},
+        unseen={path: why for path, why in facts.unseen.items() if not path.startswith(("host", "memory", "software"))},
     )
 
 
