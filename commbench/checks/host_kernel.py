@@ -10,6 +10,7 @@ from commbench.units import format_nbytes
 
 _BUSY_SHARE = 0.25  # of the CPUs, beyond one for each local rank; ours
 _FEW_PORTS = 16384  # ours: Linux gives 28,232 unasked
+_FULL_DISK = 0.95  # imbue-ai/cluster-health and GCM
 _JUST_STARTED_SECONDS = 600.0  # GCM checks the uptime too; the number is ours
 _ALIKE_NUMA = 0.8  # the least of the NUMA nodes' memory over the most; ours
 # Clocks that the CPU reads itself, without a system call.
@@ -236,3 +237,23 @@ def check_uptime(scene: Scene) -> Iterator[Seen]:
         yield skip("uptime", f"{uptime / 60:.0f} min; matters for nodes of a cluster", where)
     else:
         yield warn("uptime", f"{uptime / 60:.0f} min", "10 min at least", where)
+
+
+@rule(
+    "HOST-DISK",
+    "warn",
+    summary="the file systems of /, /tmp and /var are less than 95 % full",
+    fix="du -xh --max-depth=2 / | sort -h | tail shows what takes the room: old containers, logs, core dumps",
+    source="imbue-ai/cluster-health; GCM",
+)
+def check_disk(scene: Scene) -> Iterator[Seen]:
+    """A full disk ends jobs in odd places: no lock, no log, no socket below /tmp, no core dump to look at."""
+    disks, where = scene.facts.host.disks, "statvfs"
+    if not disks:
+        yield unseen(scene, "host.disks", "disks", where)
+        return
+    for path, used in disks.items():
+        if used >= _FULL_DISK:
+            yield warn(path, f"{used:.0%} full", f"below {_FULL_DISK:.0%}", where)
+    if all(used < _FULL_DISK for used in disks.values()):
+        yield ok(", ".join(disks), f"{max(disks.values()):.0%} full at most", where=where)

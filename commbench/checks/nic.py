@@ -146,7 +146,8 @@ def check_firmware(scene: Scene) -> Iterator[Seen]:
     """A card that was replaced often comes with older firmware: other defaults of congestion control, other faults."""
     kinds: dict[str, list[str]] = defaultdict(list)
     for device in scene.facts.rdma or ():
-        kinds[device.board or device.driver].append(device.firmware)
+        if device.firmware:
+            kinds[device.board or device.driver].append(device.firmware)
     usual = {kind: Counter(found).most_common(1)[0][0] for kind, found in kinds.items()}
 
     def judge(name: str, device: RdmaDevice) -> Seen | None:

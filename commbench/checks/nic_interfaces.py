@@ -115,15 +115,15 @@ def check_mtu(scene: Scene) -> Iterator[Seen]:
     found = _interfaces(scene.facts, "ethernet", "infiniband")
     if found is not None:
         found = {name: one for name, one in found.items() if _works(one) and one.bytes_per_second}
-    usual = {
-        kind: Counter(one.mtu_nbytes for one in (found or {}).values() if _kind(one) == kind).most_common(1)[0][0]
-        for kind in {_kind(one) for one in (found or {}).values()}
-    }
+    counts: dict[tuple[str, float | None], Counter[int]] = defaultdict(Counter)
+    for one in (found or {}).values():
+        if one.mtu_nbytes is not None:
+            counts[_kind(one)][one.mtu_nbytes] += 1
 
     def judge(name: str, interface: InterfaceFacts) -> Seen | None:
         if interface.mtu_nbytes is None:
             return None
-        expected = usual[_kind(interface)]
+        expected = counts[_kind(interface)].most_common(1)[0][0]
         if interface.mtu_nbytes == expected:
             return ok(name, str(expected), where=f"{_INTERFACES}/mtu")
         return warn(name, str(interface.mtu_nbytes), f"{expected}, as most of its kind", f"{_INTERFACES}/mtu")

@@ -30,6 +30,7 @@ class HostFacts:
     uptime_seconds: float | None = None
     clock_utc_seconds: float | None = None
     resolves_to: tuple[str, ...] | None = None  # the addresses of its own host name
+    disks: dict[str, float] | None = None  # the fraction that is used of the file systems of /, /tmp and /var
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,8 @@ def make_topology(facts: Facts, format_name: str = LIVE, source: str = "") -> To
         way = _way(device, pci.get(device.bus_id), pci, only, parents_seen="pci.parent" not in facts.unseen)
         ways[device.key] = way
         placed.append(_placed(device, pci.get(device.bus_id), way))
-    links = [_with_nvlink(link, _lanes(facts)) for link in link_devices(placed, ways)]
+    lanes = _lanes(facts)
+    links = [_with_nvlink(link, lanes) for link in link_devices(placed, ways)]
     return Topology(
         format_name,
         source or facts.host.name or "this machine",

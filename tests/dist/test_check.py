@@ -31,7 +31,7 @@ def on_rank(rank: int, command: str) -> list[str]:
 
 
 def bad(ended: Ended) -> dict[str, dict[str, Any]]:
-    """Fails and warnings of the environment and of consistency, by rule; what the node itself lacks is another thing."""
+    """Fails and warnings of the environment and of consistency, by rule: what the node lacks is another thing."""
     document = json.loads(ended.out)
     found = [one for one in document["findings"] if one["verdict"] in ("warn", "fail")]
     by_rule = {one["rule"]: one for one in found if one["rule"].startswith(("ENV-", "CON-"))}

@@ -74,6 +74,7 @@ HOST = (
     Fault("ENV-OWN-NAME", "127.0.1.1 beside the name", change=part("host", resolves_to=("127.0.1.1",)), nodes=2),
     Fault("HOST-PORT-RANGE", "a narrow range", {"proc/sys/net/ipv4/ip_local_port_range": "60000\t60999"}),
     Fault("HOST-OOM", "a process was killed", {_LOG: "[ 99.0] Out of memory: Killed process 4242 (python)"}),
+    Fault("HOST-DISK", "/tmp full", change=part("host", disks={"/": 0.4, "/tmp": 0.99})),
     Fault("HOST-UPTIME", "just restarted", {"proc/uptime": "120.00 100.00"}),
 )
 
@@ -302,7 +303,7 @@ CONSISTENCY = (
     Fault("CON-ENV-NCCL", "set on one node", change=set_variable("NCCL_IB_QPS_PER_CONNECTION", "4")),
     Fault("CON-ENV-NCCL", "set on one rank", change=set_variable("NCCL_BUFFSIZE", "8388608"), rank=1),
     Fault("CON-ENV", "otherwise on one node", change=set_variable("OMP_NUM_THREADS", "1")),
-    Fault("CON-CONF", "a conf file", change=whole(conf_files=(ConfFile("/etc/nccl.conf", ("NCCL_LAUNCH_ORDER_IMPLICIT=1",)),))),
+    Fault("CON-CONF", "a conf file", change=whole(conf_files=(ConfFile("/etc/nccl.conf", ("NCCL_IB_TC=106",)),))),
     Fault("CON-KERNEL", "another kernel", {"proc/sys/kernel/osrelease": "5.15.0-1042-nvidia"}),
     Fault("CON-OS", "another system", {"etc/os-release": 'PRETTY_NAME="Ubuntu 20.04.6 LTS"'}),
     Fault("CON-PRODUCT", "other hardware", {"sys/class/dmi/id/product_name": "DGXH200"}),

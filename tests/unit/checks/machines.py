@@ -24,6 +24,7 @@ RANKS = 2  # on each node
 CORES = 4  # that each rank is bound to, near its GPU
 CLOCK = 1_800_000_000.0
 WORSE = ("warn", "fail")
+_ADDED = ("host", "memory", "software", "variables")  # to what the tree says
 
 
 def read(files: Mapping[str, Content], roce: bool = False) -> Facts:
@@ -38,10 +39,10 @@ def read(files: Mapping[str, Content], roce: bool = False) -> Facts:
     return replace(
         facts,
         source="/",
-        host=replace(facts.host, clock_utc_seconds=CLOCK),
+        host=replace(facts.host, clock_utc_seconds=CLOCK, disks={"/": 0.4, "/tmp": 0.1}),
         memory=replace(facts.memory, shm_free_nbytes=facts.memory.shm_total_nbytes),
         software=software,
-        unseen={path: reason for path, reason in facts.unseen.items() if not path.startswith(("memory", "software", "variables"))},
+        unseen={path: why for path, why in facts.unseen.items() if not path.startswith(_ADDED)},
     )
 
 
@@ -145,9 +146,10 @@ def findings(world: World) -> Iterator[Finding]:
     own, consistency = _rules()
     hosts = {facts.host.boot_id_hash for facts in world}
     here = [facts for facts in world if facts.host == world[-1].host]
+    topology = make_topology(here[0])
     for facts in here:
         peers = tuple(other for other in here if other is not facts)
-        yield from run_rules(own, Scene(facts, make_topology(facts), len(hosts), peers))
+        yield from run_rules(own, Scene(facts, topology, len(hosts), peers))
     yield from run_rules(consistency, Scene(world[0], None, len(hosts), world))
 
 
