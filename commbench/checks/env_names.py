@@ -162,6 +162,9 @@ def check_unknown(scene: Scene, settings: Settings) -> Iterator[Seen]:
         and setting.name not in names
         and not _is_known_otherwise(scene, setting.name)
     ]
+    for setting in _nccl_names(settings):
+        if owner := others.owner(setting.name):
+            yield ok(setting.name, f"read by {owner}", where=setting.where)
     for index, (setting, names) in enumerate(unknown):
         is_asked = index < _MAX_SUGGESTIONS
         near = get_close_matches(setting.name, sorted(names), n=1, cutoff=0.75) if is_asked else []
@@ -186,18 +189,3 @@ def check_prefix(scene: Scene, settings: Settings) -> Iterator[Seen]:
     for name, setting in settings.by_name.items():
         if meant := meant_name(name):
             yield warn(name, f"{setting} has no effect", where=setting.where, action=f"did you mean {meant}?")
-
-
-@_rule(
-    "ENV-NAME-FOREIGN",
-    fine="none of a plugin or a sibling",
-    summary="variables under NCCL's prefix that a plugin, nccl-tests or RCCL reads",
-    fix="nothing, if that is what runs",
-    source="the README of each",
-)
-def check_foreign(scene: Scene, settings: Settings) -> Iterator[Seen]:
-    """Not every name that begins with NCCL_ is NCCL's. These are right, for the program that the finding names."""
-    for setting in _nccl_names(settings):
-        owner = other_names().owner(setting.name)
-        if owner and not _is_read(scene, setting.name):
-            yield ok(setting.name, f"read by {owner}", where=setting.where)

@@ -232,6 +232,8 @@ ON_OTHERS = [
     ("NCCL_IB_GID_INDEX=4", with_nccl("2.20.5", ROCE), "fail ENV-GID-INDEX"),
     ("NCCL_IB_GID_INDEX=9", with_nccl("2.20.5", ROCE), "fail ENV-GID-INDEX"),
     ("NCCL_IB_DISABLE=1", replace(SOUND, rdma=()), ""),
+    ("NCCL_CROSS_NIC=1", replace(SOUND, rdma=(rdma("mlx5_0"),)), "warn ENV-CROSS-NIC"),
+    ("NCCL_CROSS_NIC=1", SOUND, ""),
     (
         "NCCL_SOCKET_IFNAME=eth1",
         replace(SOUND, interfaces=(interface("eth1", is_up=False),)),
