@@ -30,9 +30,9 @@ def _rows(settings: Settings) -> Iterator[tuple[Setting, NcclVariable]]:
 
 
 def _is_read(scene: Scene, name: str) -> bool | None:
-    """Whether the installed library reads `name`; None if its names are not known."""
+    """Whether the installed library reads `name`; None if its names are not known: every release has NCCL_DEBUG."""
     names = scene.facts.software.nccl_names
-    return None if names is None else name in names
+    return None if names is None or "NCCL_DEBUG" not in names else name in names
 
 
 def _installed(settings: Settings) -> str:
@@ -90,15 +90,21 @@ def check_elsewhere(scene: Scene, settings: Settings) -> Iterator[Seen]:
 def check_removed(scene: Scene, settings: Settings) -> Iterator[Seen]:
     """A variable of an old release does nothing in a newer one, and NCCL does not say so.
 
-    Judged by the NCCL that is installed, if its version is known, else by the newest release.
+    Judged by the names of the library that is installed, else by its version, else by the newest release.
     """
     version = settings.version or version_key(newest_release())
     for setting, row in _rows(settings):
-        is_gone = row.is_gone(version) and not _is_read(scene, row.name)
-        if is_gone and not other_names().owner(row.name):
-            observed = f"{setting} has no effect: last read by NCCL {row.last}; {_installed(settings)}"
-            action = f"remove it; in its place: {row.replacement}" if row.replacement else "remove it"
-            yield warn(row.name, observed, where=setting.where, action=action)
+        is_gone = row.is_gone(version)
+        is_left_out = _is_read(scene, row.name) is False and not row.is_to_come(version)
+        if _is_read(scene, row.name) or not (is_gone or is_left_out) or other_names().owner(row.name):
+            continue
+        why = (
+            f"last read by NCCL {row.last}; {_installed(settings)}"
+            if is_gone
+            else "the installed library has not got it"
+        )
+        action = f"remove it; in its place: {row.replacement}" if row.replacement else "remove it"
+        yield warn(row.name, f"{setting} has no effect: {why}", where=setting.where, action=action)
 
 
 @_rule(
