@@ -133,7 +133,7 @@ def _head(estimate: StepEstimate) -> list[str]:
     model, layout, work = question.model, question.layout, question.work
     sequences = work.batch * work.micro_batches * layout.dp
     return [
-        f"{model.name}: {model.parameters / 1e9:.4g}e9 parameters, {model.layers} layers, hidden {model.hidden}",
+        f"{model.name}: {_decimal(model.parameters)} parameters, {model.layers} layers, hidden {model.hidden}",
         f"{layout.world_size} ranks, {question.ranks_per_node} a node: {layout.words()}",
         f"a step: {sequences} sequences of {work.sequence} tokens, in micro-batches of {work.batch}, "
         f"{work.micro_batches} for each data-parallel rank; {work.dtype}",
@@ -167,8 +167,8 @@ def _memory_section(estimate: StepEstimate) -> Section:
     names = ("parameters", "gradients", "optimizer (Adam)")
     amounts = (ledger.parameters, ledger.gradients, ledger.optimizer)
     rows = [(name, str(size), format_nbytes(nbytes)) for name, size, nbytes in zip(names, sizes, amounts, strict=True)]
-    low, high = (nbytes / 1e12 for nbytes in estimate.whole_static_nbytes)
-    title = f"Static memory of the fullest rank (the whole model, unsharded: {low:.4g} to {high:.4g} TB of 1e12)"
+    low, high = map(_decimal, estimate.whole_static_nbytes)
+    title = f"Static memory of the fullest rank (the whole model, unsharded: {low} to {high} bytes)"
     rows.append(("sum", str(sum(sizes)), format_nbytes(ledger.total)))
     return Section(title, ("of", "bytes each", "memory"), tuple(rows), 1)
 
@@ -213,7 +213,7 @@ def _search_head(found: Found) -> str:
     sequences = first.question.work.micro_batches * question.work.batch * first.question.layout.dp
     memory = "" if question.memory_nbytes is None else f", at most {format_nbytes(question.memory_nbytes)} static"
     return (
-        f"{question.model.name}: {question.model.parameters / 1e9:.4g}e9 parameters; {sequences} sequences of "
+        f"{question.model.name}: {_decimal(question.model.parameters)} parameters; {sequences} sequences of "
         f"{question.work.sequence} tokens a step, {question.ranks_per_node} ranks a node{memory}"
     )
 
@@ -224,6 +224,12 @@ def _left_out(found: Found) -> Iterable[str]:
         yield f"{more} more layouts are possible: --format json has them."
     for reason, count in found.left_out:
         yield f"left out, {reason}: {count} {'layout' if count == 1 else 'layouts'}."
+
+
+def _decimal(number: float) -> str:
+    """`70.55e9`: four digits and an exponent of whole thousands, as parameters are told."""
+    exponent = next((power for power in (12, 9, 6) if number >= 10**power), 0)
+    return f"{number / 10**exponent:.4g}" + (f"e{exponent}" if exponent else "")
 
 
 def _seconds(seconds: float | None) -> str:
