@@ -25,7 +25,7 @@ from commbench.stats import MIN_FOR_INTERVAL, summarize
 _BATCH_SECONDS = 0.02  # of what is timed, alone
 _COVER = 4  # times as long what runs beside it would take alone
 _MOST_ROUNDS = 60
-_MOST_DOUBLINGS = 2
+_MOST_DOUBLINGS = 4
 _ENOUGH_TRIES = 2 * MIN_FOR_INTERVAL  # rounds that were counted or not, when the budget is spent
 _MOST_CALLS = 10_000
 
@@ -42,8 +42,10 @@ class _Counts:
     products_beside: int = 1
     doublings: int = 0
 
-    def double(self) -> None:
-        self.calls_beside, self.products_beside = 2 * self.calls_beside, 2 * self.products_beside
+    def double(self, calls: bool, products: bool) -> None:
+        """Have twice as many beside, of what ended first."""
+        self.calls_beside *= 2 if calls else 1
+        self.products_beside *= 2 if products else 1
         self.doublings += 1
 
 
@@ -153,8 +155,9 @@ class _Measurement:
         ]
         order = (1, 0, 3, 2) if beside_first else (0, 1, 2, 3)
         found = {step: self._time(steps[step]) for step in order}
-        if not all(covered for _, covered in found.values()):
-            counts.double()
+        lacks_calls, lacks_products = not found[1][1], not found[3][1]
+        if lacks_calls or lacks_products:
+            counts.double(lacks_calls, lacks_products)
             return
         for group, rounds in enumerate(self._rounds):
             product, product_beside, call, call_beside = (found[step][0][group] for step in range(4))
