@@ -108,6 +108,17 @@ def test_the_size_with_half_the_bandwidth_comes_from_the_fit(run: Path, call: Ca
     assert lines[0] == lines[1]
 
 
+def test_groups_that_ran_together_go_before_those_that_ran_alone(call: Call, tmp_path: Path) -> None:
+    """As in training; on this machine the network then takes twice as long."""
+    both = tmp_path / "both"
+    fake = ["--fake", "nvlink=3us:150GB/s,net=5us:25GB/s,contention=2", "--ranks", "16", "--layout", "rail"]
+    ways = ["--concurrency", "alone", "--concurrency", "together", "--collectives", "all_reduce", "--sizes", "1M:1G:x4"]
+    call("sweep", "--engine", "fake", *fake, *ways, "--no-plots", "-q", "--out", str(both))
+    asked = ["--model", "llama-3-8b", "--tp", "8", "--dp", "2"]
+    measured = seconds(call, *asked, "--using", str(both))["dp"]
+    assert measured == pytest.approx(2 * seconds(call, *asked, *CLUSTER)["dp"], rel=1e-3)
+
+
 def test_a_line_goes_before_a_run(run: Path, call: Call) -> None:
     slow = seconds(call, *WORKED, "--using", str(run), "--link", "nvlink=25GB/s")
     assert slow["tp"] == pytest.approx(43.75 * (1 << 30) / 25e9)

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.dist
 def test_real_collectives_beside_real_products(commands: Commands, tmp_path: Path) -> None:
     run = tmp_path / "run"
     ended = commands.run(
-        sweep("--ranks", "2", "--collectives", "main,broadcast,send_recv,barrier", "--sizes", "64K", "--overlap", "--budget", "1s",
-              "--no-plots", "--out", str(run))
+        sweep("--ranks", "2", "--collectives", "main,broadcast,send_recv,barrier", "--sizes", "64K", "--overlap",
+              "--budget", "1s", "--no-plots", "--out", str(run))
     )  # fmt: skip
     assert ended.code == 0, ended.err
     record = load_run(run).record

@@ -123,10 +123,12 @@ class Crossing:
 def find_crossing(layout: Layout, axis: Axis, ranks_per_node: int) -> Crossing:
     """Where the groups of `axis` lie, on nodes that are filled one after another."""
     length, stride = layout.ranks(axis), layout.stride(axis)
-    starts = [rank for rank in range(layout.world_size) if rank // stride % length == 0]
-    reach = (length - 1) * stride
+    block, reach, groups = length * stride, (length - 1) * stride, layout.world_size // length
+    if not reach:
+        return Crossing(groups, 0)
+    starts = (first + offset for first in range(0, layout.world_size, block) for offset in range(stride))
     crossing = sum(start // ranks_per_node != (start + reach) // ranks_per_node for start in starts)
-    return Crossing(len(starts), crossing)
+    return Crossing(groups, crossing)
 
 
 def check_layout(layout: Layout, model: Model, work: Work) -> None:
