@@ -228,7 +228,7 @@ def _left_out(found: Found) -> Iterable[str]:
 
 def _decimal(number: float) -> str:
     """`70.55e9`: four digits and an exponent of whole thousands, as parameters are told."""
-    exponent = next((power for power in (12, 9, 6) if number >= 10**power), 0)
+    exponent = next((power for power in (12, 9, 6, 3) if number >= 10**power), 0)
     return f"{number / 10**exponent:.4g}" + (f"e{exponent}" if exponent else "")
 
 
