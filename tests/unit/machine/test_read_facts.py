@@ -42,7 +42,12 @@ def test_the_healthy_machine_as_a_whole(healthy):
     assert healthy.software.nccl == {"/usr/lib/x86_64-linux-gnu/libnccl.so.2": "2.21.5+cuda12.4"}
     assert (healthy.software.driver, healthy.software.ucx, healthy.software.cuda) == ("550.127.08", "1.17.0", "12.4.1")
     assert healthy.software.fabric_manager == "running"
-    assert list(healthy.unseen) == ["memory.shm_free_nbytes", "software.nccl_loadable", "software.packages"]
+    assert list(healthy.unseen) == [
+        "host.disks",
+        "memory.shm_free_nbytes",
+        "software.nccl_loadable",
+        "software.packages",
+    ]
 
 
 def test_the_tree_of_pci_devices(healthy):

@@ -37,7 +37,11 @@ def test_a_newer_schema_is_refused_by_name():
 
 def test_what_a_snapshot_lacks_is_unseen():
     facts = read_snapshot(b'{"schema_version": 1, "taken_utc": "", "source": "/"}', "host.json")
-    assert (facts.gpus, facts.limits.memlock_nbytes, facts.why_unseen("gpus")) == (None, None, "/ does not say")
+    assert (facts.gpus, facts.limits.memlock_nbytes, facts.why_unseen("gpus")) == (
+        None,
+        None,
+        "this machine does not say",
+    )
 
 
 @pytest.mark.parametrize(
