@@ -62,8 +62,8 @@ def test_standard_input_and_an_output_file(
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["--as", "ibstat"], 2, "--as was given, and this machine is to be read"),
-        (["--snapshot", "--from", "{file}"], 2, "--from was given, and this machine is to be read"),
+        (["--as", "ibstat"], 2, "--as says what a file is: give the file too"),
+        (["--snapshot", "--from", "{file}"], 2, "this machine as JSON: leave --from out"),
         (["--snapshot", "-o", "/nowhere/host.json"], 3, "cannot write /nowhere/host.json"),
         (["--from", "/nowhere/topo.txt"], 3, "cannot read /nowhere/topo.txt: No such file or directory."),
         (["--from", "{file}", "--as", "graph"], 2, "unknown format 'graph'"),

@@ -7,14 +7,14 @@ import pytest
 
 from commbench.errors import CommbenchError
 from commbench.machine.facts import FACTS_SCHEMA_VERSION
-from commbench.machine.snapshot import format_snapshot, is_snapshot, load_snapshot, read_snapshot, save_snapshot
+from commbench.machine.snapshot import format_snapshot, is_snapshot, load_snapshot, read_snapshot
 from tests.trees import dgx_facts
 
 
 @pytest.mark.parametrize("roce", [False, True])
 def test_there_and_back(tmp_path, roce):
     facts = dgx_facts(roce=roce, environment={"NCCL_ALGO": "Ring"})
-    save_snapshot(facts, tmp_path / "host.json")
+    (tmp_path / "host.json").write_text(format_snapshot(facts))
     assert load_snapshot(tmp_path / "host.json") == facts
     assert is_snapshot((tmp_path / "host.json").read_text())
 
@@ -54,8 +54,6 @@ def test_garbage_is_one_sentence(text):
     assert str(refusal.value).startswith("host.json is not a snapshot of commbench: ")
 
 
-def test_what_cannot_be_read_or_written_is_one_sentence(tmp_path):
+def test_a_file_that_cannot_be_read_is_one_sentence():
     with pytest.raises(CommbenchError, match=r"cannot read /nowhere/host\.json: No such file"):
         load_snapshot(Path("/nowhere/host.json"))
-    with pytest.raises(CommbenchError, match="cannot write"):
-        save_snapshot(dgx_facts(), tmp_path)
