@@ -9,9 +9,7 @@ from commbench.topology.affinity import NearestNics, nearest_nics
 from commbench.topology.graph import FABRICS, NEARNESS, Topology, enumerate_keys
 
 _WHERE = "the PCI tree"
-_BINDING = "sched_getaffinity"
 _UNDER_ONE_SWITCH = ("pix", "pxb")
-_FEW_CPUS = 2  # NCCL's proxy thread polls beside the thread that launches kernels
 _ACROSS = "NCCL_NET_GDR_LEVEL=SYS allows GPUDirect across sockets; better: another slot, or ranks on GPUs with a NIC"
 
 

@@ -10,10 +10,6 @@ from commbench.units import GB
 
 _RDMA_DRIVERS = {"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib", "efa": "efa", "bnxt_en": "bnxt_re", "irdma": "irdma"}
 _PORTS = "/sys/class/infiniband/*/ports/*"
-_SLOW_ETHERNET = 1 * GB / 8  # what a damaged cable leaves of a gigabit link is 100 Mbit/s; ours
-_JUMBO_NBYTES = 4200  # Ethernet's MTU must hold 4096 bytes of RDMA payload and its headers
-_INTERFACES = "/sys/class/net/*"
-_NO_INTERFACE = "no Ethernet or InfiniBand interface here"
 
 
 @rule(

@@ -43,8 +43,12 @@ def test_the_healthy_machine_as_a_whole(healthy):
     assert (healthy.software.driver, healthy.software.ucx, healthy.software.cuda) == ("550.127.08", "1.17.0", "12.4.1")
     assert healthy.software.fabric_manager == "running"
     assert list(healthy.unseen) == [
-        "memory.shm_free_nbytes", "software.nccl_loadable", "software.packages", "variables",
-    ]  # fmt: skip
+        "host.disks",
+        "memory.shm_free_nbytes",
+        "software.nccl_loadable",
+        "software.packages",
+        "variables",
+    ]
 
 
 def test_the_tree_of_pci_devices(healthy):
