@@ -14,7 +14,7 @@ import pytest
 
 from commbench.checks.registry import load_rules
 from commbench.machine.facts import Facts, HostFacts, LimitFacts, RdmaDevice
-from commbench.machine.snapshot import save_snapshot
+from commbench.machine.snapshot import format_snapshot
 from tests.cli.conftest import Call
 from tests.trees import dgx_facts, dgx_files, write_tree
 
@@ -184,7 +184,8 @@ def test_an_unknown_rule_is_refused_with_the_nearest(call: Call) -> None:
 
 def test_a_snapshot_of_another_machine(call: Call, tmp_path: Path) -> None:
     path = tmp_path / "n7.json"
-    save_snapshot(replace(dgx_facts(), host=HostFacts("n7"), limits=LimitFacts(memlock_nbytes=FAILED)), path)
+    there = replace(dgx_facts(), host=HostFacts("n7"), limits=LimitFacts(memlock_nbytes=FAILED))
+    path.write_text(format_snapshot(there))
     document = json.loads(call("check", *MEMLOCK, "--from", str(path), "--format", "json").out)
     assert (document["worst"], document["nodes"]) == ("fail", [{"name": "n7", "ranks": ""}])
 
