@@ -462,8 +462,7 @@ def _link_peer(gpu: Mapping[str, Any], number: int, link: int) -> Any:
 
 
 def _field_values(gpu: Mapping[str, Any], number: int, fields: list[Any]) -> list[Any]:
-    values = [gpu["recovery"] if field == FakeNvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION else gpu["nvlink_megabytes"]
-              for field in fields]  # fmt: skip
+    values = [gpu["nvlink_megabytes"] if isinstance(field, tuple) else gpu["recovery"] for field in fields]
     return [SimpleNamespace(nvmlReturn=0, value=SimpleNamespace(uiVal=value)) for value in values]
 
 

@@ -1,17 +1,15 @@
 """AFF: which NICs and CPUs are near which GPU, and how the ranks of a node share them."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from commbench.checks.devices import NO_GPU, draw_together, unseen
+from commbench.checks.devices import NO_GPU, NO_RDMA, draw_together, unseen
 from commbench.checks.registry import Scene, Seen, ok, rule, skip, warn
 from commbench.topology.affinity import NearestNics, nearest_nics
 from commbench.topology.graph import FABRICS, NEARNESS, Topology, enumerate_keys
 
 _WHERE = "the PCI tree"
-_BINDING = "sched_getaffinity"
 _UNDER_ONE_SWITCH = ("pix", "pxb")
-_FEW_CPUS = 2  # NCCL's proxy thread polls beside the thread that launches kernels
 _ACROSS = "NCCL_NET_GDR_LEVEL=SYS allows GPUDirect across sockets; better: another slot, or ranks on GPUs with a NIC"
 
 
@@ -21,9 +19,15 @@ def _seen_topology(scene: Scene, subject: str) -> Topology | Seen:
         return skip(subject, NO_GPU, _WHERE)
     if scene.topology is None or not scene.topology.gpus:
         return unseen(scene, "pci", subject, _WHERE)
-    if not scene.topology.nics:
-        return skip(subject, "no NIC for RDMA here", _WHERE)
+    if not scene.facts.rdma:
+        return skip(subject, NO_RDMA, _WHERE) if scene.facts.rdma == () else unseen(scene, "rdma", subject, _WHERE)
     return scene.topology
+
+
+def _names(topology: Topology, keys: Iterable[str]) -> str:
+    """The devices' own names, such as mlx5_0, of these keys."""
+    names = {device.key: device.name or device.key for device in topology.devices}
+    return enumerate_keys(names[key] for key in keys)
 
 
 @rule(
@@ -45,13 +49,13 @@ def check_nearest(scene: Scene) -> Iterator[Seen]:
         return
     nearest = nearest_nics(topology)
     best = min((found.link_class for found in nearest), key=NEARNESS.index)
-    yield from draw_together(_judge_nearest(found, best) for found in nearest)
+    yield from draw_together(_judge_nearest(found, best, _names(topology, found.nics)) for found in nearest)
 
 
-def _judge_nearest(found: NearestNics, best: str) -> Seen:
+def _judge_nearest(found: NearestNics, best: str, names: str) -> Seen:
     if found.link_class == "unknown":
         return skip(found.gpu, "how far the NICs are is not said", _WHERE)
-    nics = f"{found.link_class}{f' to {enumerate_keys(found.nics)}' if len(found.nics) < 3 else ''}"
+    nics = f"{found.link_class}{f' to {names}' if len(found.nics) < 3 else ''}"
     if found.link_class == "sys":
         return warn(found.gpu, f"its nearest NICs are across the sockets ({nics})", "pix or pxb", _WHERE, _ACROSS)
     if best in _UNDER_ONE_SWITCH and found.link_class not in _UNDER_ONE_SWITCH:
@@ -76,7 +80,7 @@ def check_shared(scene: Scene) -> Iterator[Seen]:
     if isinstance(topology, Seen):
         yield topology
         return
-    nearest = {found.gpu: found.nics for found in nearest_nics(topology)}
+    nearest = {found.gpu: found.nics for found in nearest_nics(topology) if found.nics}
     nics = {nic for found in nearest.values() for nic in found}
     if len(topology.nics) < len(nearest):
         yield skip("NICs", f"{len(topology.nics)} NICs for {len(nearest)} GPUs: they share by design", _WHERE)
@@ -85,8 +89,9 @@ def check_shared(scene: Scene) -> Iterator[Seen]:
     idle = sorted(nic.key for nic in topology.nics if nic.key not in nics)
     sharing = [gpu for gpu in nearest if gpu not in taken.values()]
     if sharing and idle:
-        observed = f"shares {enumerate_keys(sorted({nic for gpu in sharing for nic in nearest[gpu]}))}"
-        yield warn(enumerate_keys(sharing), observed, f"a NIC of its own: {enumerate_keys(idle)} idle", _WHERE)
+        observed = f"shares {_names(topology, sorted({nic for gpu in sharing for nic in nearest[gpu]}))}"
+        expected = f"a NIC of its own: {_names(topology, idle)} idle"
+        yield warn(enumerate_keys(sharing), observed, expected, _WHERE)
     else:
         yield ok("GPUs", f"{len(taken)} of {len(nearest)} have a NIC of their own", where=_WHERE)
 

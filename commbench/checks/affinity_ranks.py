@@ -1,7 +1,7 @@
 """AFF: the CPUs and GPUs that the ranks of a node take, and whether they share what they should not."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from commbench.checks.devices import NO_GPU, unseen
 from commbench.checks.registry import Scene, Seen, fail, ok, rule, skip, warn
@@ -53,7 +53,7 @@ def check_local_cpus(scene: Scene) -> Iterator[Seen]:
     NCCL keeps to the near ones by itself if it may use any.
     """
     facts = scene.facts
-    subject, gpu = f"rank {facts.process.rank}", _own_gpu(facts)
+    subject, gpu = "CPU binding", _own_gpu(facts)
     device = next((one for one in facts.pci or () if one.address == facts.process.gpu_address), None)
     if not facts.process.gpu_address:
         yield skip(subject, NO_GPU if facts.gpus == () else "which GPU it takes is not known", _BINDING)
@@ -81,11 +81,13 @@ def check_few_cpus(scene: Scene) -> Iterator[Seen]:
     NCCL's proxy thread, which feeds the network, then takes turns with the program.
     """
     facts = scene.facts
-    subject, count = f"rank {facts.process.rank}", count_cpus(facts.process.cpus)
+    subject, count = "CPU binding", count_cpus(facts.process.cpus)
     if not facts.process.gpu_address:
         yield skip(subject, "it takes no GPU, as far as is known: gloo does well with one CPU", _BINDING)
     elif not count:
         yield unseen(scene, "process.cpus", subject, _BINDING)
+    elif _is_oversubscribed(scene):
+        yield skip(subject, "fewer CPUs than ranks: AFF-CPU-RANKS tells of it", _BINDING)
     else:
         yield (warn if count < _FEW_CPUS else ok)(subject, f"{count} CPUs", f"{_FEW_CPUS} at least", _BINDING)
 
@@ -100,31 +102,37 @@ def check_few_cpus(scene: Scene) -> Iterator[Seen]:
 def check_overlap(scene: Scene) -> Iterator[Seen]:
     """Two ranks on the same cores take turns, and every collective waits for the slower one.
 
-    Ranks that share whole NUMA nodes, or all CPUs, are left to the kernel, which keeps them apart.
+    Ranks that share whole NUMA nodes, or all that the job has, are left to the kernel, which keeps them apart.
     """
     ranks = [facts for facts in _here(scene) if facts.process.cpus]
     if len(ranks) < 2:
-        subject = f"rank {scene.facts.process.rank}"
         known = scene.facts.process.local_size < 2
-        yield skip(subject, "the only rank here" if known else "the other ranks' CPUs are not known", _BINDING)
+        yield skip("CPU binding", "the only rank here" if known else "the other ranks' CPUs are not known", _BINDING)
         return
-    whole = _whole_sets(scene.facts)
+    if _is_oversubscribed(scene):
+        yield skip("CPU binding", "fewer CPUs than ranks: AFF-CPU-RANKS tells of it", _BINDING)
+        return
+    whole = [*(_cpus(node.cpus) for node in scene.facts.cpu.numa_nodes or ()), _together(ranks)]
     clashes: dict[str, list[Facts]] = defaultdict(list)
     for facts in ranks:
         own = _cpus(facts.process.cpus)
-        others = set().union(*(_cpus(other.process.cpus) for other in ranks if other is not facts))
+        others = _together(other for other in ranks if other is not facts)
         if own & others and not any(own == some for some in whole):
             clashes[_list(own & others)].append(facts)
     for shared, facts_of in clashes.items():
         yield warn(_ranks(facts_of), f"share the CPUs {shared}", "CPUs of their own", _BINDING)
     if not clashes:
-        yield ok(_ranks(ranks), "CPUs of their own, or whole NUMA nodes", where=_BINDING)
+        yield ok(_ranks(ranks), "CPUs of their own, whole NUMA nodes, or all", where=_BINDING)
 
 
-def _whole_sets(facts: Facts) -> list[set[int]]:
-    """The CPUs of each NUMA node and of the machine, also as far as other limits leave them to no rank in full."""
-    nodes = [_cpus(node.cpus) for node in facts.cpu.numa_nodes or ()]
-    return [*nodes, _cpus(facts.cpu.online), set().union(*nodes)]
+def _together(ranks: Iterable[Facts]) -> set[int]:
+    """The CPUs on which any of these ranks may run."""
+    return {cpu for facts in ranks for cpu in _cpus(facts.process.cpus)}
+
+
+def _is_oversubscribed(scene: Scene) -> bool:
+    ranks = _here(scene)
+    return 0 < len(_together(ranks)) < len(ranks)
 
 
 def _list(cpus: set[int]) -> str:
@@ -141,7 +149,7 @@ def _list(cpus: set[int]) -> str:
 def check_oversubscribed(scene: Scene) -> Iterator[Seen]:
     """The CPUs that all ranks of this node may use together. With fewer, some rank always waits for its turn."""
     ranks, size = _here(scene), scene.facts.process.local_size
-    cpus = set().union(*(_cpus(facts.process.cpus) for facts in ranks))
+    cpus = _together(ranks)
     subject = f"{size} rank{'s' if size > 1 else ''}"
     if not cpus:
         yield unseen(scene, "process.cpus", subject, _BINDING)
@@ -188,13 +196,13 @@ def check_gpu_shared(scene: Scene) -> Iterator[Seen]:
 def check_gpu_none(scene: Scene) -> Iterator[Seen]:
     """A local rank beyond the last GPU that it may see fails with `invalid device ordinal`, or waits for ever."""
     facts, where = scene.facts, "the launcher's local rank, CUDA_VISIBLE_DEVICES"
-    subject = f"rank {facts.process.rank}"
+    subject = "GPU of the rank"
     if facts.gpus is None:
         yield unseen(scene, "gpus", subject, where)
     elif not facts.gpus:
         yield skip(subject, NO_GPU, where)
     elif facts.process.gpu_address:
-        yield ok(subject, f"takes {facts.process.gpu_address}", where=where)
+        yield ok(subject, "one", where=where)
     else:
         observed = f"none for local rank {facts.process.local_rank}; the node has {len(facts.gpus)} GPUs"
         yield fail(subject, observed, "a GPU", where)

@@ -47,8 +47,9 @@ def _links(facts: Facts) -> str | None:
     return str(max(counts)) if counts else None
 
 
-def _nic_names(facts: Facts) -> str | None:
-    return ", ".join(sorted(device.name for device in facts.rdma or ())) or None
+def _nic_names(facts: Facts) -> Mapping[str, str] | None:
+    """By their order: how many there are has a rule of its own."""
+    return {f"device {place}": device.name for place, device in enumerate(facts.rdma or ())} or None
 
 
 def _nic_firmware(facts: Facts) -> Mapping[str, str] | None:
@@ -84,17 +85,10 @@ def _pkeys(facts: Facts) -> Mapping[str, str] | None:
 
 
 def _traffic_classes(facts: Facts) -> str | None:
-    """The usual one: a port that differs from its siblings is NIC-TRAFFIC-CLASS's."""
-    found = [port.traffic_class for port in (ports_of(facts) or {}).values() if port.traffic_class is not None]
-    return str(Counter(found).most_common(1)[0][0]) if found else None
-
-
-def _interface_names(facts: Facts) -> str | None:
-    """The names that a *_SOCKET_IFNAME may mean; None where nobody sets one."""
-    if not any(name.endswith("SOCKET_IFNAME") for name in facts.variables):
-        return None
-    kinds = ("ethernet", "infiniband", "bond")
-    return ", ".join(sorted(one.name for one in facts.interfaces or () if one.is_up and one.kind in kinds))
+    """The usual one of RoCE ports: a port that differs from its siblings is NIC-TRAFFIC-CLASS's."""
+    ports = [port for port in (ports_of(facts) or {}).values() if port.link_layer == "Ethernet"]
+    found = Counter("not set" if port.traffic_class is None else str(port.traffic_class) for port in ports)
+    return found.most_common(1)[0][0] if found else None
 
 
 _AGREEMENTS = (
@@ -227,16 +221,6 @@ _AGREEMENTS = (
         source="nccl-doctor; oci-hpc",
         explanation="A node with another class sends in another queue of the switch, which may drop.",
         where="/sys/class/infiniband/*/tc/*/traffic_class",
-    ),
-    Agreement(
-        "CON-INTERFACES",
-        "warn",
-        "names of interfaces",
-        _interface_names,
-        fix="name them alike, or set a list or a prefix",
-        source="NCCL issue 286",
-        explanation="Compared where NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME is set: it names nothing elsewhere.",
-        where="/sys/class/net",
     ),
 )
 for _agreement in _AGREEMENTS:

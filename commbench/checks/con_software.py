@@ -7,23 +7,25 @@ from commbench.checks.consistency import Agreement, declare
 from commbench.machine.facts import Facts
 
 _PACKAGES = "the metadata of Python packages"
-# Names that are each rank's own: its place, its GPU, its files.
+# Names that are each rank's own: its place, its GPU, its files. Sizes of worlds and nodes have rules of their own.
 _OF_A_RANK = re.compile(
-    r"(?:.*_)?(?:RANK|PROCID|LOCALID|NODEID|LOCALRANKID|DEBUG_FILE|DUMP_FILE|NET_DEVICES|VISIBLE_DEVICES|DEVICE_ORDINAL)"
+    r"(?:.*_)?(?:RANK|PROCID|LOCALID|NODEID|LOCALRANKID|DEBUG_FILE|DUMP_FILE|NET_DEVICES|VISIBLE_DEVICES|DEVICE_ORDINAL"
+    r"|WORLD_SIZE|LOCAL_SIZE|LOCALNRANKS)"
     r"|GOMP_CPU_AFFINITY|KMP_AFFINITY|OMP_PLACES|SLURM_CPU_BIND_TYPE|SLURM_CPUS_ON_NODE|SLURM_GPUS_ON_NODE"
 )
-_OF_NCCL = ("NCCL_", "RCCL_")
+# What decides how ranks meet and which way they take: all must have it alike, or hang.
+_OF_NCCL = ("NCCL_", "RCCL_", "TORCH_NCCL_", "GLOO_", "MASTER_")
 _PROBLEMS = "NCCL issues 626, 354 and 394; cluster-health-scanner's configcheck"
 
 
 def _nccl(facts: Facts) -> str:
-    """The version that loads, else the only one that is found, else that of the Python package."""
+    """The version that loads, else those that are found, else that of the Python package; without what follows a +."""
     software = facts.software
-    found = set((software.nccl or {}).values()) - {""}
-    packages = [version for name, version in software.packages.items() if name.startswith("nvidia-nccl-")]
-    return software.nccl_loadable or (
-        found.pop() if len(found) == 1 else next(iter(packages), ", ".join(sorted(found)))
-    )
+    found = sorted({version.partition("+")[0] for version in (software.nccl or {}).values() if version})
+    packages = (version for name, version in software.packages.items() if name.startswith("nvidia-nccl-"))
+    if software.nccl_loadable[:1].isdigit():
+        return software.nccl_loadable
+    return ", ".join(found) or next(packages, "")
 
 
 def _torch(facts: Facts) -> str:
@@ -46,7 +48,7 @@ def _plugins(facts: Facts) -> Mapping[str, str] | None:
 
 
 def _transports(facts: Facts) -> Mapping[str, str]:
-    return {"libfabric": facts.software.libfabric or "none", "UCX": facts.software.ucx or "none"}
+    return {"libfabric": facts.software.libfabric or "not found", "UCX": facts.software.ucx or "not found"}
 
 
 def _environment(facts: Facts, of_nccl: bool) -> Mapping[str, str]:
@@ -161,13 +163,14 @@ _AGREEMENTS = (
         lambda facts: _environment(facts, of_nccl=True),
         fix="export it for all ranks: mpirun -x NAME, srun --export=ALL, the launcher's own option",
         source="NCCL issues 1328 and 876; cluster-health-scanner's configcheck",
-        explanation="NCCL's ranks must choose alike: algorithm, protocol, channels, transports. Set on some ranks "
-        "only, a variable makes the job hang or crawl. Names that are each rank's own, such as "
-        "NCCL_DEBUG_FILE, are left out.",
+        explanation="Ranks must meet at one place and choose alike: algorithm, protocol, channels, transports, "
+        "interfaces. Set on some ranks only, a variable of NCCL, gloo or the rendezvous makes the job hang or "
+        "crawl. Variables that differ on the same ranks are told in one finding. Names that are each rank's own, "
+        "such as NCCL_DEBUG_FILE, are left out.",
         where="environment",
         of="rank",
         missing_counts=True,
-        is_split=True,
+        by_minority=True,
     ),
     Agreement(
         "CON-ENV",
@@ -176,12 +179,12 @@ _AGREEMENTS = (
         lambda facts: _environment(facts, of_nccl=False),
         fix="export it for all ranks: mpirun -x NAME, srun --export=ALL, the launcher's own option",
         source="cluster-health-scanner's configcheck",
-        explanation="The same for variables of torch, gloo, UCX, libfabric, OpenMP and the loader. Names that are "
+        explanation="The same for variables of torch, UCX, libfabric, OpenMP and the loader. Names that are "
         "each rank's own, such as LOCAL_RANK and CUDA_VISIBLE_DEVICES, are left out.",
         where="environment",
         of="rank",
         missing_counts=True,
-        is_split=True,
+        by_minority=True,
     ),
     Agreement(
         "CON-CONF",
@@ -206,7 +209,7 @@ _AGREEMENTS = (
         "that the others do not call.",
         where="SHA-256",
         missing_counts=True,
-        is_split=True,
+        by_minority=True,
     ),
 )
 for _agreement in _AGREEMENTS:

@@ -12,11 +12,13 @@ Device = TypeVar("Device")
 _MAX_NAMED = 8
 NO_GPU = "no GPU here"
 NO_RDMA = "no RDMA device here"
+_KINDS = {"gpus": "GPUs", "rdma": "RDMA devices", "pci": "PCI devices"}
 
 
 def unseen(scene: Scene, path: str, subject: str = "", where: str = "") -> Seen:
     """The skip for the fact at `path`, with the reason why nobody could see it."""
-    return skip(subject or path.rpartition(".")[2].replace("_", " "), scene.facts.why_unseen(path), where)
+    subject = subject or _KINDS.get(path) or path.rpartition(".")[2].replace("_", " ")
+    return skip(subject, scene.facts.why_unseen(path), where)
 
 
 def judge_each(
@@ -36,7 +38,7 @@ def judge_each(
         yield unseen(scene, kind)
         return
     if not devices:
-        yield skip(kind, absent)
+        yield skip(_KINDS.get(kind, kind), absent)
         return
     judged = {name: judge(name, device) for name, device in devices.items()}
     silent = [name for name, seen in judged.items() if seen is None]

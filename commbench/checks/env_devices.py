@@ -67,8 +67,8 @@ def check_prefix(scene: Scene, settings: Settings) -> Iterator[Seen]:
     devices = [device.name for device in scene.facts.rdma or ()]
     listed = {entry.name for entry in names.entries}
     for entry in () if names.is_exact else names.entries:
-        if not entry.name[-1].isdigit():
-            continue
+        if (devices and entry.name not in devices) or not entry.name[-1].isdigit():
+            continue  # the common beginning of several names, as it is meant
         further = [name for name in devices if name.startswith(entry.name) and name not in listed]
         is_open = not devices and entry.name[-1] in "123" and not entry.name[-2:-1].isdigit()
         if further or is_open:

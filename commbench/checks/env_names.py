@@ -16,6 +16,7 @@ from commbench.machine.nccl_table import (
 )
 
 _GUIDE = "NCCL's user guide, Environment Variables; the names in the binaries of its releases"
+_MAX_SUGGESTIONS = 20  # a nearest name takes milliseconds
 _rule = partial(env_rule, subject="names", severity="warn")
 
 
@@ -29,13 +30,16 @@ def _rows(settings: Settings) -> Iterator[tuple[Setting, NcclVariable]]:
 
 
 def _is_read(scene: Scene, name: str) -> bool | None:
-    """Whether the installed library reads `name`; None if its names are not known."""
+    """Whether the installed library reads `name`; None if its names are not known: every release has NCCL_DEBUG."""
     names = scene.facts.software.nccl_names
-    return None if names is None else name in names
+    return None if names is None or "NCCL_DEBUG" not in names else name in names
 
 
-def _shown(version: tuple[int, ...]) -> str:
-    return ".".join(map(str, version)) or newest_release()
+def _installed(settings: Settings) -> str:
+    """What the installed NCCL is, or what was taken in its place."""
+    return (
+        f"this is {'.'.join(map(str, settings.version))}" if settings.version else f"the newest is {newest_release()}"
+    )
 
 
 @_rule(
@@ -86,15 +90,21 @@ def check_elsewhere(scene: Scene, settings: Settings) -> Iterator[Seen]:
 def check_removed(scene: Scene, settings: Settings) -> Iterator[Seen]:
     """A variable of an old release does nothing in a newer one, and NCCL does not say so.
 
-    Judged by the NCCL that is installed, if its version is known, else by the newest release.
+    Judged by the names of the library that is installed, else by its version, else by the newest release.
     """
     version = settings.version or version_key(newest_release())
     for setting, row in _rows(settings):
-        is_gone = version_key(row.last) < version and not _is_read(scene, row.name)
-        if is_gone and not other_names().owner(row.name):
-            observed = f"{setting} has no effect: last read by NCCL {row.last}; this is {_shown(settings.version)}"
-            action = f"remove it; in its place: {row.replacement}" if row.replacement else "remove it"
-            yield warn(row.name, observed, where=setting.where, action=action)
+        is_gone = row.is_gone(version)
+        is_left_out = _is_read(scene, row.name) is False and not row.is_to_come(version)
+        if _is_read(scene, row.name) or not (is_gone or is_left_out) or other_names().owner(row.name):
+            continue
+        why = (
+            f"last read by NCCL {row.last}; {_installed(settings)}"
+            if is_gone
+            else "the installed library has not got it"
+        )
+        action = f"remove it; in its place: {row.replacement}" if row.replacement else "remove it"
+        yield warn(row.name, f"{setting} has no effect: {why}", where=setting.where, action=action)
 
 
 @_rule(
@@ -110,15 +120,9 @@ def check_newer(scene: Scene, settings: Settings) -> Iterator[Seen]:
     The installed library's own names count where they could be read: a build can have a name that its release has not.
     """
     for setting, row in _rows(settings):
-        is_later = settings.is_before(*version_key(row.first)) and not _is_read(scene, row.name)
-        if is_later and version_key(row.first) > version_key(_oldest()):
-            observed = f"{setting} has no effect: first read by NCCL {row.first}; this is {_shown(settings.version)}"
+        if settings.version and row.is_to_come(settings.version) and not _is_read(scene, row.name):
+            observed = f"{setting} has no effect: first read by NCCL {row.first}; {_installed(settings)}"
             yield warn(row.name, observed, where=setting.where)
-
-
-def _oldest() -> str:
-    """The oldest release that was looked at: what it has may be older."""
-    return nccl_variables()["NCCL_DEBUG"].first
 
 
 @_rule(
@@ -154,24 +158,29 @@ def check_unknown(scene: Scene, settings: Settings) -> Iterator[Seen]:
     variables.
     """
     others, known = other_names(), nccl_variables()
-    families = {"TORCH_NCCL_": others.torch, "GLOO_": others.gloo}
-    for name, setting in settings.by_name.items():
-        for family, names in families.items():
-            if name.startswith(family) and name not in names:
-                yield _unknown(setting, names)
-        if name.startswith(("NCCL_", "RCCL_")) and name not in known and not _is_known_otherwise(scene, name):
-            yield _unknown(setting, (*known, *others.rccl, *others.torch))
+    kin = {"TORCH_NCCL_": others.torch, "GLOO_": others.gloo}
+    kin |= dict.fromkeys(("NCCL_", "RCCL_"), frozenset((*known, *others.rccl, *others.torch)))
+    unknown = [
+        (setting, names)
+        for setting in settings.by_name.values()
+        for family, names in kin.items()
+        if setting.name.startswith(family)
+        and setting.name not in names
+        and not _is_known_otherwise(scene, setting.name)
+    ]
+    for setting in _nccl_names(settings):
+        if owner := others.owner(setting.name):
+            yield ok(setting.name, f"read by {owner}", where=setting.where)
+    for index, (setting, names) in enumerate(unknown):
+        is_asked = index < _MAX_SUGGESTIONS
+        near = get_close_matches(setting.name, sorted(names), n=1, cutoff=0.75) if is_asked else []
+        action = f"did you mean {near[0]}?" if near else "remove it, or correct its name"
+        yield warn(setting.name, f"{setting.name} is read by nobody that is known", where=setting.where, action=action)
 
 
 def _is_known_otherwise(scene: Scene, name: str) -> bool:
     others = other_names()
     return bool(_is_read(scene, name) or name in others.invented or name in others.elsewhere or others.owner(name))
-
-
-def _unknown(setting: Setting, names: tuple[str, ...] | frozenset[str]) -> Seen:
-    near = get_close_matches(setting.name, sorted(names), n=1, cutoff=0.75)
-    action = f"did you mean {near[0]}?" if near else "remove it, or correct its name"
-    return warn(setting.name, f"{setting.name} is read by nobody that is known", where=setting.where, action=action)
 
 
 @_rule(
@@ -186,18 +195,3 @@ def check_prefix(scene: Scene, settings: Settings) -> Iterator[Seen]:
     for name, setting in settings.by_name.items():
         if meant := meant_name(name):
             yield warn(name, f"{setting} has no effect", where=setting.where, action=f"did you mean {meant}?")
-
-
-@_rule(
-    "ENV-NAME-FOREIGN",
-    fine="none of a plugin or a sibling",
-    summary="variables under NCCL's prefix that a plugin, nccl-tests or RCCL reads",
-    fix="nothing, if that is what runs",
-    source="the README of each",
-)
-def check_foreign(scene: Scene, settings: Settings) -> Iterator[Seen]:
-    """Not every name that begins with NCCL_ is NCCL's. These are right, for the program that the finding names."""
-    for setting in _nccl_names(settings):
-        owner = other_names().owner(setting.name)
-        if owner and not _is_read(scene, setting.name):
-            yield ok(setting.name, f"read by {owner}", where=setting.where)

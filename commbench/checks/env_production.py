@@ -1,9 +1,9 @@
-"""ENV: what an experiment leaves behind in production: logging, transports switched off, forced choices."""
+"""ENV: what an experiment leaves behind in production: logging, and transports switched off."""
 
 from collections.abc import Iterator
 from functools import partial
 
-from commbench.checks.env_settings import Setting, Settings, as_integer, env_rule
+from commbench.checks.env_settings import Settings, as_integer, env_rule
 from commbench.checks.registry import Scene, Seen, fail, ok, skip, warn
 
 _GUIDE = "NCCL's user guide: variables of its section Debugging are not for production"
@@ -95,35 +95,6 @@ def check_transports(scene: Scene, settings: Settings) -> Iterator[Seen]:
 
 
 @_rule(
-    "ENV-FORCED",
-    subject="tuning",
-    fine="nothing is forced",
-    summary="neither algorithm, protocol nor threads are forced",
-    fix="unset it, so that NCCL chooses for each size and operation",
-    source=_GUIDE,
-)
-def check_forced(scene: Scene, settings: Settings) -> Iterator[Seen]:
-    """Tuning is frozen at what was best for one size, one machine and one release: NCCL_ALGO=Ring on eight H100 costs a
-    quarter of the bandwidth of all_reduce. LL128 forced on hardware that does not keep its lines together corrupts
-    data.
-    """
-    for name in ("NCCL_ALGO", "NCCL_PROTO", "NCCL_NTHREADS", "NCCL_LL128_NTHREADS"):
-        setting = settings.get(name)
-        if setting is None or not setting.is_plain or _is_judged_elsewhere(setting):
-            continue
-        danger = ": it may corrupt data" if "LL128" in setting.value.upper() and setting.value[:1] != "^" else ""
-        yield warn(name, f"{setting} is forced{danger}", "unset", setting.where)
-
-
-def _is_judged_elsewhere(setting: Setting) -> bool:
-    """Whether the value itself is at fault, for which there is another rule."""
-    if setting.name == "NCCL_NTHREADS":
-        return setting.value not in ("64", "128", "256", "512")
-    tokens = setting.value.lower().replace(";", ",").split(",")
-    return setting.name == "NCCL_ALGO" and "collnet" in [token.removeprefix("^").split(":")[-1] for token in tokens]
-
-
-@_rule(
     "ENV-SOCKET-UNUSED",
     subject="sockets",
     fine="no setting of sockets is in vain",
@@ -208,9 +179,14 @@ def check_net(scene: Scene, settings: Settings) -> Iterator[Seen]:
 def check_cross_nic(scene: Scene, settings: Settings) -> Iterator[Seen]:
     """1 suits NICs that share one switch, and sends traffic across rails on a rail-optimised fabric; 0 suits rails.
 
-    How the fabric is wired cannot be seen from a node, so that this is never more than a hint.
+    How the fabric is wired cannot be seen from a node. With one NIC it does nothing.
     """
     setting = settings.get("NCCL_CROSS_NIC")
     if setting and setting.value in ("0", "1"):
         fabric = "rails, a switch for each NIC" if setting.value == "0" else "NICs that share one switch"
-        yield skip("NCCL_CROSS_NIC", f"{setting} suits {fabric}: the wiring cannot be seen from here", setting.where)
+        if scene.facts.rdma is not None and len(scene.facts.rdma) == 1:
+            yield warn("NCCL_CROSS_NIC", f"{setting} does nothing with one NIC", "unset", setting.where)
+        else:
+            yield skip(
+                "NCCL_CROSS_NIC", f"{setting} suits {fabric}: the wiring cannot be seen from here", setting.where
+            )

@@ -8,6 +8,7 @@ from commbench.checks.env_settings import Settings, env_rule
 from commbench.checks.registry import Scene, Seen, fail, ok, skip, warn
 
 _TORCHRUN = "torch's documentation of torchrun and of init_process_group, env://"
+_NO_ADDRESS = "does not resolve"  # how the facts put it that the resolver knows no such name
 _rule = partial(env_rule, severity="fail")
 
 
@@ -30,7 +31,8 @@ def _is_loopback(address: str) -> bool:
 def check_master(scene: Scene, settings: Settings) -> Iterator[Seen]:
     """On 127.0.0.1 every node waits for its own rank 0 until the timeout. 0.0.0.0 is no address to connect to either.
 
-    The own host name counts as loopback where /etc/hosts gives it 127.0.1.1, as Debian does. On one node all is fine.
+    The own host name counts as loopback where /etc/hosts gives it 127.0.1.1, as Debian does. Where a launcher has
+    put all ranks on one node all is fine; without one, nobody knows how many nodes the job will have.
     """
     setting = settings.get("MASTER_ADDR")
     if setting is None or not setting.is_plain:
@@ -42,12 +44,16 @@ def check_master(scene: Scene, settings: Settings) -> Iterator[Seen]:
         yield fail(setting.name, f"{setting}", "a host alone; the port is MASTER_PORT", setting.where)
     elif not (is_loopback or is_own_loop):
         yield ok(setting.name, str(setting), where=setting.where)
-    elif scene.nodes == 1:
+    elif scene.nodes == 1 and scene.facts.process.launcher:
         yield ok(setting.name, f"{setting}: loopback, which reaches all ranks of one node", where=setting.where)
+    elif scene.nodes == 1:
+        observed = f"{setting}: loopback, which reaches the ranks of one node alone"
+        yield warn(setting.name, observed, "an address that all nodes of the job reach", setting.where)
     else:
         through = f", which resolves to {', '.join(host.resolves_to or ())}" if is_own_loop and not is_loopback else ""
         observed = f"{setting}{through}: each of the {scene.nodes} nodes would wait for itself"
-        yield fail(setting.name, observed, "an address that the other nodes reach", setting.where)
+        action = f"give {value} its real address in /etc/hosts, or set MASTER_ADDR to it" if through else ""
+        yield fail(setting.name, observed, "an address that the other nodes reach", setting.where, action)
 
 
 @_rule(
@@ -86,18 +92,21 @@ def check_port(scene: Scene, settings: Settings) -> Iterator[Seen]:
 )
 def check_own_name(scene: Scene, settings: Settings) -> Iterator[Seen]:
     """Debian gives the host's name 127.0.1.1 in /etc/hosts: gloo listens there, and no other node reaches it."""
-    addresses = scene.facts.host.resolves_to
+    addresses, reason = scene.facts.host.resolves_to, scene.facts.why_unseen("host.resolves_to")
     if settings.get("GLOO_SOCKET_IFNAME"):
         yield ok("host name", "GLOO_SOCKET_IFNAME is set, so gloo does not ask for it")
-    elif addresses is None:
-        yield skip("host name", scene.facts.why_unseen("host.resolves_to"))
-    elif scene.nodes > 1 and any(map(_is_loopback, addresses)):
+    elif addresses is None and _NO_ADDRESS not in reason:
+        yield skip("host name", reason)
+    elif addresses and scene.nodes > 1 and any(map(_is_loopback, addresses)):
+        if settings.value("MASTER_ADDR") == scene.facts.host.name:
+            yield skip("host name", "ENV-MASTER-ADDR says it: MASTER_ADDR is that name")
+            return
         observed = f"{scene.facts.host.name} resolves to {', '.join(addresses)}: gloo would listen there"
         yield fail("host name", observed, "an address that other nodes reach", "/etc/hosts")
     elif not addresses and scene.nodes > 1:
         yield warn("host name", f"{scene.facts.host.name} does not resolve: gloo would listen on loopback")
     else:
-        yield ok("host name", f"resolves to {', '.join(addresses) or 'nothing'}; nodes: {scene.nodes}")
+        yield ok("host name", f"resolves to {', '.join(addresses or ()) or 'nothing'}; nodes: {scene.nodes}")
 
 
 @_rule(

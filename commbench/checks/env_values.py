@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from commbench.checks.env_settings import Setting, Settings, as_integer, env_rule, is_clean, is_off, is_on
-from commbench.checks.registry import Scene, Seen, fail, warn
+from commbench.checks.registry import Scene, Seen, warn
 from commbench.machine.nccl_table import NcclVariable, nccl_variables
 
 _PARAM = "NCCL's src/misc/param.cc: strtoll with base 0, without a look at what is left over"
@@ -84,19 +84,21 @@ def check_ranges(scene: Scene, settings: Settings) -> Iterator[Seen]:
     """
     for setting, row in _of_kind(settings, *_NUMBERS):
         number, rest = as_integer(setting.value)
-        allowed = _allowed(row, settings)
-        if rest or not allowed or _is_in(number, allowed):
+        allowed = allowed_values(row, settings)
+        if rest or not allowed or is_in(number, allowed):
             continue
         note = f" ({row.note})" if row.note else ""
         yield warn(setting.name, f"{setting}{note}", allowed.replace("..", " to "), setting.where)
 
 
-def _allowed(row: NcclVariable, settings: Settings) -> str:
+def allowed_values(row: NcclVariable, settings: Settings) -> str:
+    """The range or the list of values that the installed NCCL takes."""
     is_old = row.name in ("NCCL_MAX_CTAS", "NCCL_MIN_CTAS") and settings.is_before(2, 25)
     return "1..32" if is_old else row.allowed
 
 
-def _is_in(number: int, allowed: str) -> bool:
+def is_in(number: int, allowed: str) -> bool:
+    """Whether a number is in `0..31`, `1..` or `64,128`."""
     if ".." not in allowed:
         return number in {int(text) for text in allowed.split(",")}
     low, _, high = allowed.partition("..")
@@ -200,50 +202,3 @@ def check_channels(scene: Scene, settings: Settings) -> Iterator[Seen]:
         least, most = settings.get(low), settings.get(high)
         if least and most and as_integer(least.value)[0] > as_integer(most.value)[0] > 0:
             yield warn(low, f"{least} and {most}", f"{low} at most {most.value}", least.where)
-
-
-# The tokens of NCCL_ALGO, and the first release with each.
-_ALGORITHMS = {
-    "ring": (2, 5), "tree": (2, 5), "collnetchain": (2, 14), "collnetdirect": (2, 14), "nvls": (2, 17),
-    "nvlstree": (2, 18), "pat": (2, 23),
-}  # fmt: skip
-_PROTOCOLS = {"ll": (2, 5), "ll128": (2, 5), "simple": (2, 5)}
-_FUNCTIONS = ("broadcast", "reduce", "allgather", "reducescatter", "allreduce", "sendrecv", "send", "recv")
-
-
-@_rule(
-    "ENV-ALGO",
-    severity="fail",
-    fine="every algorithm and protocol is one that NCCL knows",
-    summary="NCCL_ALGO and NCCL_PROTO have only tokens that the installed NCCL knows",
-    fix="correct the token, or leave the variable out",
-    source="NCCL's user guide, NCCL_ALGO; src/graph/tuning.cc",
-)
-def check_tokens(scene: Scene, settings: Settings) -> Iterator[Seen]:
-    """Since 2.24 an unknown token in NCCL_ALGO or NCCL_PROTO fails the start of every communicator; before, nothing.
-
-    Collnet became CollnetChain and CollnetDirect in 2.14. Since 2.24 `function:list;function:list` is understood, too.
-    """
-    for name, known in (("NCCL_ALGO", _ALGORITHMS), ("NCCL_PROTO", _PROTOCOLS)):
-        setting = settings.get(name)
-        if setting is None or not setting.is_plain:
-            continue
-        bad = _bad_token(setting.value, known, settings)
-        if bad:
-            say = warn if settings.is_before(2, 24) else fail
-            expected = ", ".join(token for token, since in known.items() if not settings.is_before(*since))
-            yield say(name, f"{setting}: {bad} is no token that this NCCL knows", expected, setting.where)
-
-
-def _bad_token(value: str, known: dict[str, tuple[int, int]], settings: Settings) -> str:
-    for index, part in enumerate(value.split(";")):
-        function, colon, tokens = part.rpartition(":")
-        if colon and function.lower() not in _FUNCTIONS:
-            return function
-        if index and not colon:
-            return part
-        for token in tokens.removeprefix("^").split(","):
-            since = known.get(token.lower())
-            if token and (since is None or settings.is_before(*since)):
-                return token
-    return ""

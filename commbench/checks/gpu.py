@@ -35,7 +35,7 @@ _BAD_XIDS = {
     120: "the GPU's system processor failed",
 }
 _PROGRAM_XIDS = {13: "exception in a program", 31: "a program's memory fault", 43: "a program stopped", 45: "clean-up"}
-_XID = re.compile(r"Xid \(PCI:([0-9a-fA-F:.]{7,20})\): (\d{1,4})")
+_XID = re.compile(r"(?<!S)Xid \(PCI:([0-9a-fA-F:.]{7,20})\): (\d{1,4})")
 _SXID = re.compile(r"SXid \(PCI:([0-9a-fA-F:.]{7,20})\): (\d{1,6}), (Non-fatal|Fatal)?", re.IGNORECASE)
 
 

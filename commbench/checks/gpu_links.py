@@ -169,8 +169,8 @@ def check_fabric_manager(scene: Scene) -> Iterator[Seen]:
 def check_imex(scene: Scene) -> Iterator[Seen]:
     """Processes of several nodes share memory over NVLink through IMEX; without it NCCL takes the network, or fails."""
     facts, where = scene.facts, "systemd, /proc"
-    if facts.gpus is None:
-        yield unseen(scene, "gpus", where=where)
+    if not facts.gpus:
+        yield skip("IMEX", NO_GPU, where) if facts.gpus == () else unseen(scene, "gpus", "IMEX", where)
     elif not any(model in gpu.name for gpu in facts.gpus for model in _MULTI_NODE):
         yield skip("IMEX", f"no {' or '.join(_MULTI_NODE)} here", where)
     elif not facts.software.imex:

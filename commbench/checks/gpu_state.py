@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from commbench.checks.devices import NO_GPU, draw_together, gpus_of, judge_each, unseen
+from commbench.checks.devices import NO_GPU, gpus_of, judge_each, unseen
 from commbench.checks.registry import Scene, Seen, fail, ok, rule, skip, warn
 from commbench.machine.facts import GpuFacts
 from commbench.units import format_nbytes
@@ -77,7 +77,7 @@ def check_clock(scene: Scene) -> Iterator[Seen]:
 
     The clock of the moment says nothing: idle GPUs lower it. A locked clock is left behind by who profiled last.
     """
-    yield from _alike(scene, "sm_clock_max_hertz", lambda hertz: f"{hertz / 1e6:.0f} MHz at most")
+    yield from _alike(scene, "sm_clock_max_hertz", _highest_clock)
 
 
 @rule(
@@ -89,7 +89,7 @@ def check_clock(scene: Scene) -> Iterator[Seen]:
 )
 def check_vbios(scene: Scene) -> Iterator[Seen]:
     """A GPU that was replaced often comes with another VBIOS: other power limits, other NVLink training."""
-    yield from _alike(scene, "vbios", str)
+    yield from _alike(scene, "vbios", lambda gpu: gpu.vbios)
 
 
 @rule(
@@ -101,7 +101,7 @@ def check_vbios(scene: Scene) -> Iterator[Seen]:
 )
 def check_gsp(scene: Scene) -> Iterator[Seen]:
     """The firmware comes with the driver; a GPU without it, or with another, did not start as its siblings did."""
-    yield from _alike(scene, "gsp", str)
+    yield from _alike(scene, "gsp", lambda gpu: gpu.gsp)
 
 
 @rule(
@@ -113,37 +113,39 @@ def check_gsp(scene: Scene) -> Iterator[Seen]:
 )
 def check_model(scene: Scene) -> Iterator[Seen]:
     """Collectives run at the pace of the slowest GPU, and NCCL's tuning assumes that all are alike."""
-    gpus = gpus_of(scene.facts)
-    if gpus and all(gpu.name for gpu in gpus.values()):
-        yield from _minority({name: f"{gpu.name}{_memory(gpu)}" for name, gpu in gpus.items()})
-    else:
-        yield from judge_each(scene, "gpus.name", gpus, NO_GPU, lambda name, gpu: None)
+    yield from _alike(scene, "name", _model, among=lambda gpu: "")
 
 
-def _memory(gpu: GpuFacts) -> str:
-    return "" if gpu.memory_nbytes is None else f", {format_nbytes(gpu.memory_nbytes)}"
+def _highest_clock(gpu: GpuFacts) -> str:
+    return "" if gpu.sm_clock_max_hertz is None else f"{gpu.sm_clock_max_hertz / 1e6:.0f} MHz at most"
 
 
-def _alike(scene: Scene, fact: str, show: Callable[..., str]) -> Iterator[Seen]:
-    """Whether GPUs of one model agree in a fact; those in the minority are warned of."""
-    gpus = gpus_of(scene.facts)
-    if not gpus or all(getattr(gpu, fact) in (None, "") for gpu in gpus.values()):
-        yield from judge_each(scene, f"gpus.{fact}", gpus, NO_GPU, lambda name, gpu: None)
-        return
-    models: dict[str, dict[str, str]] = {}
-    for name, gpu in gpus.items():
-        value = getattr(gpu, fact)
-        models.setdefault(gpu.name, {})[name] = "not said" if value in (None, "") else show(value)
-    for shown in models.values():
-        yield from _minority(shown)
+def _model(gpu: GpuFacts) -> str:
+    memory = f", {format_nbytes(gpu.memory_nbytes)}" if gpu.memory_nbytes else ""
+    return f"{gpu.name}{memory}" if gpu.name else ""
 
 
-def _minority(shown: dict[str, str]) -> list[Seen]:
-    usual = Counter(shown.values()).most_common(1)[0][0]
-    return draw_together(
-        ok(name, value, where=_NVML) if value == usual else warn(name, value, f"{usual}, as most", _NVML)
-        for name, value in shown.items()
-    )
+def _of_one_model(gpu: GpuFacts) -> str:
+    return gpu.name
+
+
+def _alike(
+    scene: Scene, fact: str, show: Callable[[GpuFacts], str], among: Callable[[GpuFacts], str] = _of_one_model
+) -> Iterator[Seen]:
+    """Whether GPUs of one kind, as `among` says, agree in a fact, as `show` writes it (empty: not seen)."""
+    counts: dict[str, Counter[str]] = {}
+    for gpu in scene.facts.gpus or ():
+        if shown := show(gpu):
+            counts.setdefault(among(gpu), Counter())[shown] += 1
+
+    def judge(name: str, gpu: GpuFacts) -> Seen | None:
+        shown = show(gpu)
+        if not shown:
+            return None
+        usual = counts[among(gpu)].most_common(1)[0][0]
+        return ok(name, shown, where=_NVML) if shown == usual else warn(name, shown, f"{usual}, as most", _NVML)
+
+    yield from _judge(scene, fact, judge)
 
 
 @rule(

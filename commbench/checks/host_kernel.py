@@ -2,18 +2,17 @@
 
 import re
 from collections.abc import Iterator
-from ipaddress import ip_address
 
 from commbench.checks.devices import is_cluster_node, is_virtual, unseen
-from commbench.checks.registry import Scene, Seen, fail, ok, rule, skip, warn
+from commbench.checks.registry import Scene, Seen, ok, rule, skip, warn
 from commbench.topology.numbers import count_cpus
 from commbench.units import format_nbytes
 
 _BUSY_SHARE = 0.25  # of the CPUs, beyond one for each local rank; ours
 _FEW_PORTS = 16384  # ours: Linux gives 28,232 unasked
+_FULL_DISK = 0.95  # imbue-ai/cluster-health and GCM
 _JUST_STARTED_SECONDS = 600.0  # GCM checks the uptime too; the number is ours
 _ALIKE_NUMA = 0.8  # the least of the NUMA nodes' memory over the most; ours
-_NO_ANSWER = "does not resolve"  # the reader's words, where the resolver has no such name
 # Clocks that the CPU reads itself, without a system call.
 _FAST_CLOCKS = ("tsc", "arch_sys_counter")
 _VIRTUAL_CLOCKS = ("kvm-clock", "hyperv_clocksource_tsc_page", "xen")
@@ -172,44 +171,6 @@ def check_load(scene: Scene) -> Iterator[Seen]:
 
 
 @rule(
-    "HOST-NAME",
-    "fail",
-    summary="the host's own name resolves to an address that other nodes reach",
-    fix="put the node's address before its name in /etc/hosts (not 127.0.1.1), or set GLOO_SOCKET_IFNAME",
-    source="PyTorch issues 74316 and 68726; gloo issue 367",
-)
-def check_own_name(scene: Scene) -> Iterator[Seen]:
-    """Left alone, gloo listens on the address that the host's own name resolves to, and tells it to the others.
-
-    Debian and Ubuntu write 127.0.1.1 beside the name. On one node that works, on several the ranks connect to
-    themselves, or to nobody.
-    """
-    found, where = scene.facts.host.resolves_to, "the resolver: /etc/hosts, then DNS"
-    subject = scene.facts.host.name or "host name"
-    reason = scene.facts.why_unseen("host.resolves_to")
-    if found is None and _NO_ANSWER not in reason:
-        yield unseen(scene, "host.resolves_to", subject, where)
-        return
-    observed = ", ".join(found or ()) or reason
-    chosen = scene.facts.variables.get("GLOO_SOCKET_IFNAME")
-    if scene.nodes < 2:
-        yield skip(subject, f"{observed}; one node, so any address will do", where)
-    elif chosen:
-        yield skip(subject, f"{observed}; not asked for: GLOO_SOCKET_IFNAME={chosen}", where)
-    elif not found or any(_is_loopback(address) for address in found):
-        yield fail(subject, observed, "an address that other nodes reach", where)
-    else:
-        yield ok(subject, observed, where=where)
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ip_address(address.partition("%")[0].partition("/")[0]).is_loopback
-    except ValueError:
-        return False
-
-
-@rule(
     "HOST-PORT-RANGE",
     "warn",
     summary="there are 16,384 ports for outgoing connections",
@@ -276,3 +237,23 @@ def check_uptime(scene: Scene) -> Iterator[Seen]:
         yield skip("uptime", f"{uptime / 60:.0f} min; matters for nodes of a cluster", where)
     else:
         yield warn("uptime", f"{uptime / 60:.0f} min", "10 min at least", where)
+
+
+@rule(
+    "HOST-DISK",
+    "warn",
+    summary="the file systems of /, /tmp and /var are less than 95 % full",
+    fix="du -xh --max-depth=2 / | sort -h | tail shows what takes the room: old containers, logs, core dumps",
+    source="imbue-ai/cluster-health; GCM",
+)
+def check_disk(scene: Scene) -> Iterator[Seen]:
+    """A full disk ends jobs in odd places: no lock, no log, no socket below /tmp, no core dump to look at."""
+    disks, where = scene.facts.host.disks, "statvfs"
+    if not disks:
+        yield unseen(scene, "host.disks", "disks", where)
+        return
+    for path, used in disks.items():
+        if used >= _FULL_DISK:
+            yield warn(path, f"{used:.0%} full", f"below {_FULL_DISK:.0%}", where)
+    if all(used < _FULL_DISK for used in disks.values()):
+        yield ok(", ".join(disks), f"{max(disks.values()):.0%} full at most", where=where)

@@ -10,10 +10,6 @@ from commbench.units import GB
 
 _RDMA_DRIVERS = {"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib", "efa": "efa", "bnxt_en": "bnxt_re", "irdma": "irdma"}
 _PORTS = "/sys/class/infiniband/*/ports/*"
-_SLOW_ETHERNET = 1 * GB / 8  # what a damaged cable leaves of a gigabit link is 100 Mbit/s; ours
-_JUMBO_NBYTES = 4200  # Ethernet's MTU must hold 4096 bytes of RDMA payload and its headers
-_INTERFACES = "/sys/class/net/*"
-_NO_INTERFACE = "no Ethernet or InfiniBand interface here"
 
 
 @rule(
@@ -100,8 +96,9 @@ def check_state(scene: Scene) -> Iterator[Seen]:
 
 def _boards(facts: Facts) -> dict[str, str]:
     """The kind of card of each port: its board, else its driver, and its link layer."""
-    boards = {device.name: device.board or device.driver for device in facts.rdma or ()}
-    return {name: f"{boards[port.device]} {port.link_layer}" for name, port in (ports_of(facts) or {}).items()}
+    boards = [device.board or device.driver for device in facts.rdma or () for _ in device.ports]
+    named = (ports_of(facts) or {}).items()
+    return {name: f"{board} {port.link_layer}" for board, (name, port) in zip(boards, named, strict=True)}
 
 
 @rule(
@@ -145,7 +142,8 @@ def check_firmware(scene: Scene) -> Iterator[Seen]:
     """A card that was replaced often comes with older firmware: other defaults of congestion control, other faults."""
     kinds: dict[str, list[str]] = defaultdict(list)
     for device in scene.facts.rdma or ():
-        kinds[device.board or device.driver].append(device.firmware)
+        if device.firmware:
+            kinds[device.board or device.driver].append(device.firmware)
     usual = {kind: Counter(found).most_common(1)[0][0] for kind, found in kinds.items()}
 
     def judge(name: str, device: RdmaDevice) -> Seen | None:

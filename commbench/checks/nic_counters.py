@@ -8,15 +8,9 @@ from commbench.checks.registry import Scene, Seen, ok, rule, warn
 from commbench.machine.facts import RdmaPort
 
 _PORTS = "/sys/class/infiniband/*/ports/*"
-_ROCE_V2 = "RoCE v2"
-_RDMA_MTUS = (256, 512, 1024, 2048, 4096)
-_ROCE_HEADERS = (
-    58  # Ethernet's payload holds IP, UDP, the transport's headers and its check sums beside the RDMA payload
-)
-_FULL_MEMBER = 0x8000  # the top bit of a partition key
 _MANY_FLAPS = 5  # Azure's node health checks: lost carrier in 24 hours
 _MANY_CARRIER_CHANGES = 20  # ours: a start or a reload makes two to four
-_CARRIER = re.compile(r"lost carrier|link (?:is )?down|port_state.*down", re.IGNORECASE)
+_CARRIER = re.compile(r"lost carrier|link (?:is )?down", re.IGNORECASE)
 # The counts, since the driver was loaded, from which a port is warned of. Azure's runbooks have symbol errors 0,
 # receive errors 100, discards 1000 within a test; here the time is unknown, so nccl-doctor's higher marks are taken.
 _LINK_ERRORS = {

@@ -1,4 +1,4 @@
-"""NIC: interfaces: up, with an address, fast enough, of one MTU, in subnets of their own, and steady."""
+"""NIC: interfaces: up, with an address, fast enough, of one MTU, in subnets of their own."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -11,7 +11,6 @@ from commbench.topology.graph import enumerate_keys
 from commbench.units import GB
 
 _SLOW_ETHERNET = 1 * GB / 8  # what a damaged cable leaves of a gigabit link is 100 Mbit/s; ours
-_JUMBO_NBYTES = 4200  # Ethernet's MTU must hold 4096 bytes of RDMA payload and its headers
 _INTERFACES = "/sys/class/net/*"
 _NO_INTERFACE = "no Ethernet or InfiniBand interface here"
 
@@ -29,7 +28,7 @@ def _has_address(interface: InterfaceFacts) -> bool:
 
 def _works(interface: InterfaceFacts) -> bool:
     """Whether it is up and has a carrier; interfaces without one, such as tunnels, say `unknown`."""
-    return interface.is_up is True and interface.state in ("up", "unknown")
+    return interface.is_up is True and interface.state in ("up", "unknown", "")
 
 
 @rule(
@@ -115,15 +114,15 @@ def check_mtu(scene: Scene) -> Iterator[Seen]:
     found = _interfaces(scene.facts, "ethernet", "infiniband")
     if found is not None:
         found = {name: one for name, one in found.items() if _works(one) and one.bytes_per_second}
-    usual = {
-        kind: Counter(one.mtu_nbytes for one in (found or {}).values() if _kind(one) == kind).most_common(1)[0][0]
-        for kind in {_kind(one) for one in (found or {}).values()}
-    }
+    counts: dict[tuple[str, float | None], Counter[int]] = defaultdict(Counter)
+    for one in (found or {}).values():
+        if one.mtu_nbytes is not None:
+            counts[_kind(one)][one.mtu_nbytes] += 1
 
     def judge(name: str, interface: InterfaceFacts) -> Seen | None:
         if interface.mtu_nbytes is None:
             return None
-        expected = usual[_kind(interface)]
+        expected = counts[_kind(interface)].most_common(1)[0][0]
         if interface.mtu_nbytes == expected:
             return ok(name, str(expected), where=f"{_INTERFACES}/mtu")
         return warn(name, str(interface.mtu_nbytes), f"{expected}, as most of its kind", f"{_INTERFACES}/mtu")

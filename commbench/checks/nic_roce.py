@@ -1,4 +1,4 @@
-"""NIC: RoCE and InfiniBand settings of ports: GIDs, addresses, MTU, traffic class, partitions, and error counters."""
+"""NIC: RoCE and InfiniBand settings of ports: GIDs, addresses, MTU, traffic class, partitions."""
 
 import re
 from collections import Counter
@@ -11,24 +11,8 @@ from commbench.machine.facts import RdmaPort
 _PORTS = "/sys/class/infiniband/*/ports/*"
 _ROCE_V2 = "RoCE v2"
 _RDMA_MTUS = (256, 512, 1024, 2048, 4096)
-_ROCE_HEADERS = (
-    58  # Ethernet's payload holds IP, UDP, the transport's headers and its check sums beside the RDMA payload
-)
+_ROCE_HEADERS = 58  # IP, UDP, the transport's headers and check sums, in Ethernet's payload beside the data
 _FULL_MEMBER = 0x8000  # the top bit of a partition key
-_MANY_FLAPS = 5  # Azure's node health checks: lost carrier in 24 hours
-_MANY_CARRIER_CHANGES = 20  # ours: a start or a reload makes two to four
-_CARRIER = re.compile(r"lost carrier|link (?:is )?down|port_state.*down", re.IGNORECASE)
-# The counts, since the driver was loaded, from which a port is warned of. Azure's runbooks have symbol errors 0,
-# receive errors 100, discards 1000 within a test; here the time is unknown, so nccl-doctor's higher marks are taken.
-_LINK_ERRORS = {
-    "symbol_error": 100,
-    "port_rcv_errors": 100,
-    "link_error_recovery": 10,
-    "local_link_integrity_errors": 10,
-}
-_LINK_DOWNED = {"link_downed": _MANY_FLAPS}
-_DISCARDS = {"port_xmit_discards": 1000, "excessive_buffer_overrun_errors": 1000}
-_RETRANSMITS = {"local_ack_timeout_err": 1000, "packet_seq_err": 1000, "rnr_nak_retry_err": 1000}
 
 
 def _is_ethernet(port: RdmaPort) -> bool:
@@ -140,17 +124,19 @@ def check_traffic_class(scene: Scene) -> Iterator[Seen]:
     A port with another class is dropped under load, or pauses the wrong queue.
     """
     where, ports = "/sys/class/infiniband/*/tc/*/traffic_class", ports_of(scene.facts)
-    known = Counter(port.traffic_class for port in (ports or {}).values() if port.traffic_class is not None)
+    known = Counter(_shown_class(port) for port in (ports or {}).values() if _is_ethernet(port))
 
     def judge(name: str, port: RdmaPort) -> Seen | None:
         if other := _not_judged(name, port, True, where):
             return other
-        if port.traffic_class is None:
-            return None
-        usual = known.most_common(1)[0][0]
-        return (ok if port.traffic_class == usual else warn)(name, str(port.traffic_class), f"{usual}, as most", where)
+        usual, shown = known.most_common(1)[0][0], _shown_class(port)
+        return (ok if shown == usual else warn)(name, shown, f"{usual}, as most", where)
 
     yield from judge_each(scene, "rdma.ports.traffic_class", ports, NO_RDMA, judge)
+
+
+def _shown_class(port: RdmaPort) -> str:
+    return "not set" if port.traffic_class is None else str(port.traffic_class)
 
 
 @rule(

@@ -13,7 +13,7 @@ from typing import Literal
 
 from commbench.errors import unknown_name
 from commbench.machine.facts import Facts
-from commbench.results.schema import Finding, Verdict
+from commbench.results.finding import Finding, Verdict
 from commbench.topology.graph import Topology
 
 FAMILIES = {
@@ -98,7 +98,7 @@ class Rule:
 
 # The modules that declare rules: a new family is a new module and a line here.
 _MODULES = (
-    *("env_names", "env_values", "env_files", "env_interfaces", "env_devices"),
+    *("env_names", "env_values", "env_algorithms", "env_files", "env_interfaces", "env_devices"),
     *("env_production", "env_rendezvous", "env_process"),
     *("host", "host_kernel", "gpu_bus", "gpu", "gpu_state", "gpu_links", "pci"),
     *("nic", "nic_roce", "nic_counters", "nic_interfaces", "affinity", "affinity_ranks", "software"),

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from commbench.results.schema import Finding, Verdict
+from commbench.results.finding import Finding, Verdict
 
 WORST_FIRST: tuple[Verdict, ...] = ("fail", "warn", "skip", "ok")
 

@@ -13,15 +13,17 @@ import click
 from commbench.cli import SaidError, show_message
 from commbench.cli.check_options import check_options
 from commbench.cli.nagios import NagiosCommand
-from commbench.cli.options import write_output
+from commbench.cli.options import read_input, write_output
 from commbench.errors import CommbenchError, RendezvousError, UsageError, unknown_name
 
 if TYPE_CHECKING:
     from commbench.checks.registry import Rule
     from commbench.checks.result import CheckResult
     from commbench.launch.environment import RankPlace
+    from commbench.machine.env_file import EnvFile
     from commbench.machine.facts import Facts
 
+_MOST_OF_SNAPSHOT = 16 << 20  # bytes: those of the largest machines have some hundred KB
 _EXIT_CODES = {
     "fail": 1,
     "warn": 0,
@@ -167,20 +169,47 @@ def _is_coloured() -> bool:
 
 
 def _read_facts(options: dict[str, Any], environment: dict[str, str], place: "RankPlace | None") -> "Facts":
-    """The facts of this process."""
+    """The facts of this process; with --env-file as if its variables were those of the file."""
     from commbench.machine.digest import hash_files
     from commbench.machine.facts import ProcessFacts
     from commbench.machine.read_facts import read_facts
+    from commbench.machine.software import is_kept
 
-    process = ProcessFacts() if place is None else ProcessFacts(
-        place.launcher, place.rank, place.world_size, place.local_rank, place.local_size
-    )  # fmt: skip
+    process = ProcessFacts()
+    if place is not None:
+        process = ProcessFacts(place.launcher, place.rank, place.world_size, place.local_rank, place.local_size)
+    file = _read_env_file(options)
+    if file is not None:
+        environment = {name: value for name, value in environment.items() if not is_kept(name)} | file.variables
     facts = read_facts(environment=environment, process=process)
-    return replace(facts, hashes=hash_files(options["same"]))
+    return replace(facts, variable_sources=file.sources if file else {}, hashes=hash_files(options["same"]))
 
 
 def _load_facts(options: dict[str, Any]) -> "Facts":
     """The facts of another machine: its snapshot, or a tree with its files."""
-    from commbench.machine.snapshot import load_snapshot
+    from commbench.machine.read_facts import read_facts
+    from commbench.machine.snapshot import read_snapshot
 
-    return load_snapshot(Path(options["source"]))
+    source, file = Path(options["source"]), _read_env_file(options)
+    if options["same"]:
+        raise UsageError("--same is for files of nodes that this command runs on, and --from is of another machine.")
+    if source.is_dir():
+        if not any((source / part).is_dir() for part in ("proc", "sys")):
+            raise CommbenchError(f"{source} has neither proc nor sys in it: expected a copy of a machine's files.")
+        facts = read_facts(source)
+    else:
+        name, data = read_input(options["source"], _MOST_OF_SNAPSHOT)
+        facts = read_snapshot(data, name)
+    if file is None:
+        return facts
+    unseen = {path: reason for path, reason in facts.unseen.items() if path != "variables"}
+    return replace(facts, variables=file.variables, variable_sources=file.sources, unseen=unseen)
+
+
+def _read_env_file(options: dict[str, Any]) -> "EnvFile | None":
+    if options["env_file"] is None:
+        return None
+    from commbench.machine.env_file import MAX_NBYTES, parse_env
+
+    name, data = read_input(options["env_file"], MAX_NBYTES)
+    return parse_env(data, name)

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 @click.command(short_help="how a machine is wired: GPUs, NICs, link classes, the nearest NIC")
 @click.option("--from", "source", metavar="FILE", help="What another tool says of the machine; - is standard input.")
-@click.option("--snapshot", is_flag=True, help="Write all facts of this machine, to be read elsewhere by --from.")
+@click.option(
+    "--snapshot", is_flag=True, help="Write all facts of this machine as JSON, to be read elsewhere by --from."
+)
 @click.option("--as", "as_format", metavar="FORMAT", help="What the file is, where it is not recognised.")
 @click.option(
     "--format",
@@ -63,24 +65,19 @@ def topo(
         click.echo("".join(f"{row.name:<16} {row.summary}\n" for row in FORMATS.values()), nl=False)
         return
     if snapshot:
-        _refuse({"--from": source, "--plot": plot_file, "--as": as_format})
+        for option, value in (("--from", source), ("--as", as_format), ("--plot", plot_file)):
+            if value is not None:
+                raise UsageError(f"--snapshot writes the facts of this machine as JSON: leave {option} out.")
         _write_snapshot(output)
         return
     from commbench.report.topology import TOPOLOGY_FORMATS
 
-    if source is None:
-        _refuse({"--as": as_format})
+    if source is None and as_format is not None:
+        raise UsageError("--as says what a file is: give the file too, --from FILE.")
     topology = _read(source, as_format)
     if plot_file is not None:
         _draw(topology, plot_file)
     write_output(TOPOLOGY_FORMATS[shown_as](topology), output)
-
-
-def _refuse(others: dict[str, object]) -> None:
-    """Raises UsageError if one of `others` was given with what reads this machine."""
-    given = next((name for name, value in others.items() if value is not None), None)
-    if given is not None:
-        raise UsageError(f"{given} was given, and this machine is to be read: give {given} with --from FILE alone.")
 
 
 def _write_snapshot(output: Path | None) -> None:

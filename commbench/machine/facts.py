@@ -30,6 +30,7 @@ class HostFacts:
     uptime_seconds: float | None = None
     clock_utc_seconds: float | None = None
     resolves_to: tuple[str, ...] | None = None  # the addresses of its own host name
+    disks: dict[str, float] | None = None  # the fraction that is used of the file systems of /, /tmp and /var
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,4 +325,4 @@ class Facts:
             if path in self.unseen:
                 return self.unseen[path]
             path = path.rpartition(".")[0]
-        return f"{self.source} does not say"
+        return "this machine does not say" if self.source == "/" else f"{self.source} does not say"

@@ -120,16 +120,12 @@ def _through_nvml(nvml: Nvml) -> tuple[GpuFacts, ...] | None:
     try:
         count = nvml.ask("gpus", "nvmlDeviceGetCount") or 0
         driver = nvml.ask("gpus.driver", "nvmlSystemGetDriverVersion") or ""
-        return tuple(
-            replace(gpu, driver=driver)
-            for index in range(min(count, _MAX_GPUS))
-            if (gpu := _gpu(nvml, index)) is not None
-        )
+        return tuple(replace(_gpu(nvml, index), driver=driver) for index in range(min(count, _MAX_GPUS)))
     finally:
         nvml.attempt("nvmlShutdown")
 
 
-def _gpu(nvml: Nvml, index: int) -> GpuFacts | None:
+def _gpu(nvml: Nvml, index: int) -> GpuFacts:
     handle = nvml.ask(f"gpus.{index}", "nvmlDeviceGetHandleByIndex", index)
     if handle is None:
         return GpuFacts(index, "")

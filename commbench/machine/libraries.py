@@ -1,16 +1,13 @@
 """Which libraries move the bytes here, and their versions: read from files, not from loaded libraries."""
 
 import ctypes
-import os
 import re
-import struct
 import sys
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
 
-from commbench.machine.facts import ConfFile, SoftwareFacts
-from commbench.machine.software import is_kept
+from commbench.machine.facts import SoftwareFacts
+from commbench.machine.nccl_names import names_in, read_only_data
 from commbench.machine.tree import Tree, fields_of
 
 _PACKAGES = (
@@ -26,7 +23,7 @@ _NCCL = re.compile(r"lib(?:nccl|rccl)\.so(?:\.\d{1,3}){0,4}", re.ASCII)
 _PLUGIN = re.compile(r"lib(?:nccl|rccl)-(?:net|tuner|profiler|env)[\w-]{0,40}\.so(?:\.\d{1,3}){0,4}", re.ASCII)
 _NCCL_VERSION = re.compile(rb"(?:NCCL|RCCL) version (\d{1,3}\.\d{1,3}\.\d{1,3}(?:\+(?:cuda|hip)[\d.]{1,12})?)")
 _IN_CACHE = re.compile(rb"/[!-~]{1,300}/lib[nr]ccl[!-~]{0,80}")
-_MAX_RODATA, _MAX_FILES = 64 << 20, 64
+_MAX_FILES = 64
 _PKGCONFIG = (
     *("usr/lib/x86_64-linux-gnu/pkgconfig", "usr/lib/aarch64-linux-gnu/pkgconfig", "usr/lib64/pkgconfig"),
     *("usr/lib/pkgconfig", "usr/local/lib/pkgconfig", "opt/amazon/efa/lib64/pkgconfig", "opt/amazon/efa/lib/pkgconfig"),
@@ -36,19 +33,27 @@ _UNITS = ("usr/lib/systemd/system", "lib/systemd/system", "etc/systemd/system")
 _SLICES = ("sys/fs/cgroup/system.slice", "sys/fs/cgroup/systemd/system.slice")
 
 
-def read_software(tree: Tree, environment: Mapping[str, str], driver: str = "") -> SoftwareFacts:
-    """The versions. Packages and the wheel's libraries are this interpreter's, so a captured tree has none of them."""
+def read_software(tree: Tree, environment: Mapping[str, str], driver: str = "", *, has_gpus: bool) -> SoftwareFacts:
+    """The versions. Packages and the wheel's libraries are this interpreter's, so a captured tree has none of them.
+
+    `driver`: as the GPUs say; where `has_gpus`, the first libnccl is loaded.
+    """
     libraries, plugins = _find_libraries(tree, environment)
-    nccl = {path: found for path in libraries if (found := nccl_version(tree, path))}
+    texts = {path: read_only_data(tree, path) for path in libraries}
+    nccl = {path: found for path, text in texts.items() if (found := nccl_version(text))}
     if not tree.is_live:
         tree.say_unseen("software.packages", "a captured tree has no interpreter")
+    can_load = tree.is_live and has_gpus and bool(nccl)
+    if not can_load:
+        tree.say_unseen("software.nccl_loadable", "not tried: it needs a GPU and a libnccl on this machine")
     devices = tree.names("dev/infiniband")
     return SoftwareFacts(
         python=python_version() if tree.is_live else "",
-        packages=_packages() if tree.is_live else {},
+        packages=_packages(tree) if tree.is_live else {},
         driver=driver or _driver(tree),
         cuda=_cuda(tree),
         nccl={f"/{path}": found for path, found in nccl.items()},
+        nccl_loadable=load_nccl(tree, next(iter(nccl))) if can_load else "",
         nccl_plugins=tuple(f"/{path}" for path in plugins),
         libfabric=_pkgconfig(tree, "libfabric"),
         ucx=_pkgconfig(tree, "ucx"),
@@ -56,17 +61,21 @@ def read_software(tree: Tree, environment: Mapping[str, str], driver: str = "") 
         fabric_manager=_service(tree, "nvidia-fabricmanager"),
         imex=_service(tree, "nvidia-imex"),
         preload=environment.get("LD_PRELOAD", ""),
+        # The library that is found first is the one that loads.
+        nccl_names=next((tuple(sorted(names_in(texts[path]))) for path in nccl), None),
         infiniband_devices=sum(name.startswith("uverbs") for name in devices or ()),
     )
 
 
-def _packages() -> dict[str, str]:
-    found = {}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
+def _packages(tree: Tree) -> dict[str, str]:
+    """Versions as the names of the folders of metadata have them, of each package the first on the path."""
+    wanted = {name.replace("-", "_"): name for name in _PACKAGES}
+    found: dict[str, str] = {}
+    for folder in sys.path:
+        for entry in tree.names(folder.lstrip("/")) or () if folder.startswith("/") else ():
+            name, _, version = entry.removesuffix(".dist-info").partition("-")
+            if entry.endswith(".dist-info") and name.lower() in wanted:
+                found.setdefault(wanted[name.lower()], version)
     return found
 
 
@@ -77,8 +86,8 @@ def _find_libraries(tree: Tree, environment: Mapping[str, str]) -> tuple[list[st
     paths = [
         f"{folder}/{name}"
         for folder in dict.fromkeys((*wheels, *asked[:64], *_LIBRARY_FOLDERS))
-        for name in tree.names(folder) or ()
-        if name.startswith(("libnccl", "librccl"))
+        for library in ("libnccl", "librccl")
+        for name in tree.names(folder, library) or ()
     ]
     cache = tree.read_bytes("etc/ld.so.cache", limit=8 << 20) or b""
     paths += [path.decode().lstrip("/") for path in dict.fromkeys(_IN_CACHE.findall(cache))]
@@ -92,45 +101,26 @@ def _find_libraries(tree: Tree, environment: Mapping[str, str]) -> tuple[list[st
     )
 
 
-def nccl_version(tree: Tree, path: str) -> str:
-    """The version that a libnccl prints, such as 2.21.5+cuda12.4, from its read-only data; empty if it has none.
+def nccl_version(rodata: bytes) -> str:
+    """The version that a libnccl prints, such as 2.21.5+cuda12.4, from its read-only data; empty if it has none."""
+    match = _NCCL_VERSION.search(rodata)
+    return match[1].decode() if match else ""
 
-    The library is some hundred megabytes of code for GPUs; its texts are less than one.
+
+def load_nccl(tree: Tree, path: str) -> str:
+    """The version that the library at `path` says once it is loaded; empty, with the reason, if it does not load.
+
+    Where it is the first one found, it is the one that torch loads too: two of one name are not loaded together.
     """
-    for offset, nbytes in _rodata(tree, path):
-        match = _NCCL_VERSION.search(tree.read_bytes(path, min(nbytes, _MAX_RODATA), offset=offset) or b"")
-        if match is not None:
-            return match[1].decode()
-    return ""
-
-
-def _rodata(tree: Tree, path: str) -> list[tuple[int, int]]:
-    """(offset, bytes) of the sections of an ELF file of 64 bits whose names begin with .rodata."""
-    head = tree.read_bytes(path, 64) or b""
-    if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":
-        return []
-    (table,) = struct.unpack_from("<Q", head, 40)
-    size, count, names_at = struct.unpack_from("<HHH", head, 58)
-    rows = tree.read_bytes(path, size * count, offset=table) or b""
-    if size < 64 or len(rows) < size * count or names_at >= count:
-        return []
-    # Of a row: where its name is, then (8 bytes each) type and flags, address, offset, size.
-    sections = [struct.unpack_from("<I4x8x8xQQ", rows, place * size) for place in range(count)]
-    names = tree.read_bytes(path, min(sections[names_at][2], 1 << 20), offset=sections[names_at][1]) or b""
-    return [(offset, nbytes) for name, offset, nbytes in sections if names[name:].startswith(b".rodata")]
-
-
-def load_nccl(path: str) -> str:
-    """The version that the library at `path` says once it is loaded; why it cannot be loaded in place of it.
-
-    Not for every call: loading takes tenths of a second.
-    """
+    number = ctypes.c_int()
     try:
-        number = ctypes.c_int()
-        if ctypes.CDLL(path).ncclGetVersion(ctypes.byref(number)) != 0:
-            return "ncclGetVersion failed"
+        status = ctypes.CDLL(f"/{path}").ncclGetVersion(ctypes.byref(number))
     except (OSError, AttributeError) as error:
-        return str(error)
+        tree.say_unseen("software.nccl_loadable", str(error))
+        return ""
+    if status != 0:
+        tree.say_unseen("software.nccl_loadable", f"ncclGetVersion of /{path} returned {status}")
+        return ""
     # 2.8.4 is 2804, from 2.9 on 2.21.5 is 22105.
     major, rest = divmod(number.value, 1000 if number.value < 10_000 else 10_000)
     return f"{major}.{rest // 100}.{rest % 100}"
@@ -171,20 +161,7 @@ def _ofed(tree: Tree) -> str:
 
 
 def _service(tree: Tree, name: str) -> str:
-    """`running` where systemd has a control group for the service, `stopped` where it is installed only."""
-    if any(tree.exists(f"{folder}/{name}.service") for folder in _SLICES):
+    """`running` where a process is in the service's control group, `stopped` where it is installed only."""
+    if any(tree.text(f"{folder}/{name}.service/cgroup.procs") for folder in _SLICES):
         return "running"
     return "stopped" if any(tree.exists(f"{folder}/{name}.service") for folder in _UNITS) else ""
-
-
-def read_conf_files(tree: Tree, environment: Mapping[str, str]) -> tuple[ConfFile, ...]:
-    """NCCL's files of settings that exist, in the order in which NCCL reads them; the first one wins."""
-    home = environment.get("HOME", "")
-    asked = environment.get("NCCL_CONF_FILE") or (f"{home}/.nccl.conf" if home else "")
-    found = []
-    for path in (os.path.normpath(asked).lstrip("/") if asked else "", "etc/nccl.conf"):
-        text = tree.text(path) if path else None
-        if text is not None:
-            lines = [line for line in text.splitlines()[:1000] if is_kept(line.partition("=")[0].strip())]
-            found.append(ConfFile(f"/{path}", tuple(line[:400] for line in lines if line.isprintable())))
-    return tuple(found)

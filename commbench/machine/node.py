@@ -1,6 +1,7 @@
 """Which node this is: its name, hardware and kernel, and whether it is a virtual machine or a container."""
 
 import hashlib
+import os
 import socket
 import threading
 import time
@@ -10,6 +11,7 @@ from commbench.machine.facts import HostFacts
 from commbench.machine.tree import Tree, fields_of
 
 _RESOLVE_SECONDS = 0.25
+_DISKS = ("/", "/tmp", "/var")
 # Words in the firmware's vendor and product by which hypervisors name themselves.
 _HYPERVISORS = {
     "qemu": "kvm",
@@ -52,8 +54,26 @@ def read_node(tree: Tree, environment: Mapping[str, str]) -> HostFacts:
         boot_id_hash=hashed(boot_id),
         uptime_seconds=float(uptime) if uptime.replace(".", "", 1).isdecimal() else None,
         clock_utc_seconds=time.time() if tree.is_live else None,
+        disks=_disks(tree),
         resolves_to=resolves_to.wait(tree) if resolves_to else _from_hosts(tree, name),
     )
+
+
+def _disks(tree: Tree) -> dict[str, float] | None:
+    """The fraction in use of each file system, as df reckons it: of what users may write."""
+    if not tree.is_live:
+        tree.say_unseen("host.disks", "a captured tree does not say how full its disks were")
+        return None
+    found: dict[str, float] = {}
+    for path in _DISKS:
+        try:
+            status = os.statvfs(path)
+        except OSError:
+            continue
+        used = status.f_blocks - status.f_bfree
+        if status.f_blocks:
+            found[path] = used / max(1, used + status.f_bavail)
+    return found
 
 
 def hashed(identity: str) -> str:

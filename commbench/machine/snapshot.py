@@ -23,14 +23,6 @@ def format_snapshot(facts: Facts) -> str:
     return msgspec.json.format(msgspec.json.encode(facts), indent=1).decode() + "\n"
 
 
-def save_snapshot(facts: Facts, path: Path) -> None:
-    """Write the facts to `path`. Raises CommbenchError if that cannot be written."""
-    try:
-        path.write_text(format_snapshot(facts), encoding="utf-8")
-    except OSError as error:
-        raise CommbenchError(f"cannot write {path}: {error.strerror}.") from error
-
-
 def load_snapshot(path: Path) -> Facts:
     """The facts in the file at `path`. Raises CommbenchError if it cannot be read, or `read_snapshot` refuses it."""
     try:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from io import FileIO
 from pathlib import Path
+from stat import S_ISREG
 
 from commbench.machine.host import ROOT
 
@@ -26,7 +27,7 @@ class Tree:
         self.is_live = root == ROOT
         self.unseen: dict[str, str] = {}
         self._base = "" if self.is_live else os.path.realpath(root)
-        self._folders: dict[str, str] = {}
+        self._links: dict[str, str] = {}
 
     def say_unseen(self, fact: str, reason: str) -> None:
         """Keep why `fact`, a path such as `pci.acs`, could not be seen; the first reason stands."""
@@ -34,14 +35,13 @@ class Tree:
 
     def read_bytes(self, path: str, limit: int = _MAX_NBYTES, *, tail: bool = False, offset: int = 0) -> bytes | None:
         """At most `limit` bytes of a file, from `offset` on or its last ones; None if it cannot be read."""
-        try:
-            descriptor = os.open(self._full(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except (OSError, ValueError):
+        descriptor = self._open(path, os.O_NONBLOCK)  # a pipe has nothing, and must not be waited for
+        if descriptor is None:
             return None
         try:
             with FileIO(descriptor) as file:
                 status = os.fstat(descriptor)
-                if status.st_mode & 0o170000 != 0o100000:
+                if not S_ISREG(status.st_mode):
                     return None
                 if offset or (tail and status.st_size > limit):
                     file.seek(offset or status.st_size - limit)
@@ -68,45 +68,52 @@ class Tree:
         text = self.word(path)
         return text if _CPU_LIST.fullmatch(text) else ""
 
-    def names(self, path: str) -> list[str] | None:
-        """What is in a folder, sorted with numbers in their order; None if it cannot be listed."""
-        try:
-            names = os.listdir(self._full(path))
-        except (OSError, ValueError):
+    def names(self, path: str, beginning: str = "") -> list[str] | None:
+        """What is in a folder and begins so, sorted with numbers in their order; None if it cannot be listed."""
+        descriptor = self._open(path, os.O_DIRECTORY)
+        if descriptor is None:
             return None
-        return sorted(names[:_MAX_NAMES], key=in_order)
+        try:
+            names = os.listdir(descriptor)
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
+        return sorted([name for name in names if name.startswith(beginning)][:_MAX_NAMES], key=in_order)
 
     def exists(self, path: str) -> bool:
         """Whether there is something at `path`."""
-        full = self._full(path)
-        return "\0" not in full and os.path.exists(full)
+        descriptor = self._open(path, os.O_PATH)
+        if descriptor is not None:
+            os.close(descriptor)
+        return descriptor is not None
 
     def link(self, path: str) -> str:
         """Where a link at `path` leads in the end, from the root on; empty if it is no link."""
-        folder, _, name = path.rpartition("/")
-        full = f"{self._full(folder)}/{name}"
-        if "\0" in full or not os.path.islink(full):
-            return ""
-        real = os.path.realpath(full)
-        return real[len(self._base) :].lstrip("/") if "\0" not in self._within(real) or self.is_live else ""
+        if path not in self._links:
+            full = f"{self._base}/{path}"
+            real = os.path.realpath(full) if os.path.islink(full) else ""
+            self._links[path] = real[len(self._base) :].lstrip("/") if real and self._is_within(real) else ""
+        return self._links[path]
 
     def pci_address(self, path: str) -> str:
         """The PCI device that a link at `path` leads to or below; empty if to none."""
         parts = self.link(path).split("/")
         return next((part for part in reversed(parts) if PCI_ADDRESS.fullmatch(part)), "")
 
-    def _full(self, path: str) -> str:
-        """The path from the system's root on; one that cannot exist where it would leave the captured tree."""
-        if self.is_live:
-            return f"/{path}"
-        folder, _, name = path.rpartition("/")
-        if folder not in self._folders:
-            self._folders[folder] = self._within(os.path.realpath(f"{self._base}/{folder}"))
-        full = f"{self._folders[folder]}/{name}"
-        return full if not os.path.islink(full) else self._within(os.path.realpath(full))
+    def _open(self, path: str, flags: int) -> int | None:
+        """A descriptor of what is at `path`; None if it cannot be opened, or lies outside the tree."""
+        try:
+            descriptor = os.open(f"{self._base}/{path}", os.O_RDONLY | os.O_CLOEXEC | flags)
+        except (OSError, ValueError):
+            return None
+        if self.is_live or self._is_within(os.readlink(f"/proc/self/fd/{descriptor}")):
+            return descriptor
+        os.close(descriptor)
+        return None
 
-    def _within(self, real: str) -> str:
-        return real if real == self._base or real.startswith(f"{self._base}/") else f"{self._base}/\0"
+    def _is_within(self, real: str) -> bool:
+        return real == self._base or real.startswith(f"{self._base}/")
 
 
 def _read_all(file: FileIO, limit: int) -> bytes:

@@ -6,6 +6,7 @@ rank 0 reads one report a node. So the rules run side by side, and what rank 0 r
 with the ranks. Every text is taken off the board by the one that reads it.
 """
 
+import time
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
@@ -20,7 +21,8 @@ from commbench.errors import InterruptedRunError
 from commbench.machine.facts import ConfFile, Facts, LimitFacts, ProcessFacts, SoftwareFacts
 from commbench.measure.watchdog import Watchdog
 
-_LOOK_SECONDS = 0.5  # a wait holds the board; between two of them signs of life go out
+_POLL_SECONDS = 0.05
+_ASKED_PER_SECOND = 4000  # that the board's host shall hear of while ranks wait
 _READ_AT_ONCE = 64  # texts: the store answers for all of them within its time
 
 T = TypeVar("T")
@@ -35,7 +37,9 @@ class ProcessPart:
     software: SoftwareFacts
     process: ProcessFacts
     variables: dict[str, str]
+    variable_sources: dict[str, str]
     conf_files: tuple[ConfFile, ...] | None
+    readable_files: dict[str, bool]
     unseen: dict[str, str]
 
 
@@ -66,11 +70,11 @@ def gather(board: Board, facts: Facts, judge: Judge, watchdog: Watchdog) -> tupl
     it waiting.
     """
     with watchdog.watching("the gathering of facts"):
-        report_key = _put_part(board, facts)
+        report_key, size = _put_part(board, facts), facts.process.world_size
         if report_key:
-            _wait(board, "facts/all", watchdog)
+            _wait(board, "facts/all", size, watchdog)
             board.put(report_key, pack(_report(board, facts, judge)))
-        return _read_reports(board, watchdog) if facts.process.rank == 0 else None
+        return _read_reports(board, size, watchdog) if facts.process.rank == 0 else None
 
 
 def _put_part(board: Board, facts: Facts) -> str:
@@ -94,11 +98,11 @@ def _report(board: Board, facts: Facts, judge: Judge) -> NodeReport:
     return NodeReport(facts, tuple(parts), tuple(judge([_join(facts, part) for part in parts], nodes)))
 
 
-def _read_reports(board: Board, watchdog: Watchdog) -> tuple[NodeReport, ...]:
-    _wait(board, "facts/all", watchdog)  # from now on the number of nodes stands
+def _read_reports(board: Board, size: int, watchdog: Watchdog) -> tuple[NodeReport, ...]:
+    _wait(board, "facts/all", size, watchdog)  # from now on the number of nodes stands
     keys = [f"facts/report/{number + 1}" for number in range(board.count("facts/nodes", 0))]
     for key in keys:
-        _wait(board, key, watchdog)
+        _wait(board, key, size, watchdog)
     reports = _take(board, keys, NodeReport)
     for key in ("facts/all", "facts/here", "facts/nodes"):
         board.delete(key)
@@ -119,10 +123,12 @@ def _join(node: Facts, part: ProcessPart) -> Facts:
     return replace(node, **own)
 
 
-def _wait(board: Board, key: str, watchdog: Watchdog) -> None:
-    while not board.wait(key, _LOOK_SECONDS):
+def _wait(board: Board, key: str, size: int, watchdog: Watchdog) -> None:
+    """Until the key is there: asking again and again, for the board's own wait would keep signs of life from it."""
+    while not board.has(key):
         if watchdog.interrupted:
             raise InterruptedRunError("interrupted before all ranks had told their facts.")
+        time.sleep(max(_POLL_SECONDS, size / _ASKED_PER_SECOND))
 
 
 def _take(board: Board, keys: Sequence[str], kind: type[T]) -> list[T]:

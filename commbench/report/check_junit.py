@@ -3,7 +3,7 @@
 from commbench.checks.result import CheckResult
 from commbench.report.check_rows import CheckRow, make_rows, tell
 from commbench.report.junit import JunitCase, Outcome, format_junit
-from commbench.results.schema import Verdict
+from commbench.results.finding import Verdict
 
 # A warning does not break a build, as it does not change the exit code: it is the output of a case that passed.
 _OUTCOMES: dict[Verdict, Outcome] = {"fail": "failure", "warn": "ok", "ok": "ok", "skip": "skipped"}

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from commbench.checks.result import CheckResult, Placed
-from commbench.plan.groups import format_ranks
-from commbench.results.schema import Verdict
+from commbench.results.finding import Verdict
+from commbench.texts import printable
 
 _MOST_VALUES = 3  # that a row tells apart
 
@@ -73,6 +73,8 @@ def name_place(result: CheckResult, ranks: Sequence[int]) -> str:
         return ""
     if len(ranks) == result.world_size:
         return f"all {len(result.nodes)} nodes" if len(result.nodes) > 1 else f"all {result.world_size} ranks"
+    from commbench.plan.groups import format_ranks
+
     which = f"{'rank' if len(ranks) == 1 else 'ranks'} {format_ranks(ranks)}"
     names = result.nodes_of(ranks)
     return f"{which} on {'node' if len(names) == 1 else 'nodes'} {_fold(names)}"
@@ -88,13 +90,6 @@ def _fold(names: Sequence[str]) -> str:
         return str(collect_hostlist(names))
     except BadHostlist:
         return ", ".join(names)
-
-
-def printable(text: str) -> str:
-    """The text on one line: what a terminal would obey (it may come from a variable) is written as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def tell(row: CheckRow) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from commbench.checks.result import CheckResult
 from commbench.report.check_rows import CheckRow, make_rows, tell
 from commbench.report.markdown import escape_markdown, format_markdown_table
-from commbench.results.schema import Verdict
+from commbench.results.finding import Verdict
 
 _STYLES: dict[Verdict, str] = {"fail": "bold red", "warn": "yellow", "ok": "green", "skip": "dim"}
 _MOST_REASONS = 4

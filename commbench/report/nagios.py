@@ -2,7 +2,7 @@
 
 from commbench.checks.result import CheckResult
 from commbench.report.check_rows import make_rows, tell
-from commbench.results.schema import Verdict
+from commbench.results.finding import Verdict
 
 STATES: dict[Verdict, tuple[int, str]] = {
     "ok": (0, "OK"), "warn": (1, "WARNING"), "fail": (2, "CRITICAL"), "skip": (3, "UNKNOWN"),

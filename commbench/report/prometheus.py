@@ -5,7 +5,7 @@ from datetime import datetime
 
 from commbench import __version__
 from commbench.checks.result import CheckResult, count_verdicts
-from commbench.results.schema import Verdict
+from commbench.results.finding import Verdict
 
 # As the exit codes of a Nagios plug-in, so that `> 0` alerts and `max` over a node is its worst.
 _VALUES: dict[Verdict, int] = {"ok": 0, "warn": 1, "fail": 2}

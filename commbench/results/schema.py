@@ -5,13 +5,14 @@ Schema history (`schema_version` in run.json):
   2  imported runs. What another tool's file does not say is None, an empty cell, or the word `unknown`; a collective
      may be a kind of `results/kinds.py`. New: `origin`, `findings`, `Host.devices`, the column `variant`, the statuses
      `failed`, `incomplete`, `suspect`, the outcome `incomplete`. Of our own runs: `Host.interface`, `resumed_utc`, the
-     column `contention`. Version 1 lacks these and reads with their defaults.
+     column `contention`, `overlap`. Version 1 lacks these and reads with their defaults.
 """
 
 from dataclasses import MISSING, dataclass, fields
 from typing import Literal
 
-from commbench.plan.plan import Concurrency, Mode
+from commbench.plan.modes import Concurrency, Mode
+from commbench.results.finding import Finding as Finding
 
 SCHEMA_VERSION = 2
 UNKNOWN = "unknown"  # what a foreign file does not say, where a word is kept
@@ -22,7 +23,6 @@ ForeignStatus = Literal["failed", "incomplete", "suspect"]
 Status = MeasuredStatus | ForeignStatus
 SampleKind = Literal["first", "warmup", "batch"]
 Outcome = Literal["running", "complete", "interrupted", "stalled", "failed", "incomplete"]
-Verdict = Literal["ok", "warn", "fail", "skip"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +81,34 @@ class CaseRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One checked fact. `where`: the place it was read, such as `log.txt:17`. A `skip` says in `observed` why."""
+class Slowdown:
+    """Time beside the other over time alone: the median over rounds with its 95 % interval; `alone_seconds` of one."""
 
-    rule: str
-    subject: str
-    verdict: Verdict
-    observed: str
-    expected: str = ""
-    where: str = ""
-    action: str = ""
+    factor: float
+    low: float | None
+    high: float | None
+    alone_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class OverlapRecord:
+    """A case on one group, by position, beside matrix products; None: not measured, and `reason` says why."""
+
+    case: int
+    group: int
+    product: str
+    rounds: int
+    compute: Slowdown | None
+    collective: Slowdown | None
+    status: MeasuredStatus
+    reason: str = ""
+
+    @property
+    def coefficient(self) -> float | None:
+        """The larger of the two, 1 at least: what Galvatron calls overlap_coe."""
+        if self.compute is None or self.collective is None:
+            return None
+        return max(1.0, self.compute.factor, self.collective.factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +135,8 @@ class Origin:
 class RunRecord:
     """run.json: what was asked, on what, and how it ended. `resumed_utc`: when it was gone on with by --resume.
 
-    An imported run has an `origin`, and no plan of its own: its seed, precision and budget are None.
+    An imported run has an `origin`, and no plan of its own: its seed, precision and budget are None. `overlap`: of the
+    cases that --overlap chose.
     """
 
     schema_version: int
@@ -141,6 +160,7 @@ class RunRecord:
     resumed_utc: tuple[str, ...] = ()
     origin: Origin | None = None
     findings: tuple[Finding, ...] = ()
+    overlap: tuple[OverlapRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

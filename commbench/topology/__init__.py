@@ -9,8 +9,6 @@ from importlib import import_module
 from typing import Any
 
 from commbench.errors import CommbenchError, unknown_name
-from commbench.results.importers.lines import decode
-from commbench.topology.findings import judge
 from commbench.topology.graph import Topology
 from commbench.units import format_nbytes
 
@@ -35,12 +33,16 @@ FORMATS: dict[str, Format] = {
         Format("nccl-topology", "nccl_xml", "NCCL's and RCCL's topology file, the XML of NCCL_TOPO_DUMP_FILE"),
         Format("nccl-graph", "nccl_graph", "NCCL's graph file: recognised, and refused by name"),
         Format("lstopo", "lstopo", "hwloc's lstopo --of xml"),
+        Format("lstopo-text", "lstopo_text", "hwloc's lstopo --of console, also -v"),
+        Format("lspci-tree", "lspci_tree", "lspci -tv: the tree of PCI buses with the names of devices"),
         Format("rocm-smi", "rocm_smi", "rocm-smi --showtopo and its parts"),
         Format("ibstat", "ibstat", "ibstat: ports of NICs, their state and rate"),
         Format("ibv_devinfo", "ibv_devinfo", "ibv_devinfo, also with -v: ports of NICs and their GIDs"),
         Format("show_gids", "show_gids", "show_gids: the GIDs of every port"),
+        Format("ifconfig", "ifconfig", "ifconfig: network interfaces, and which reach other nodes"),
         Format("nvidia-smi-p2p", "nvidia_p2p", "nvidia-smi topo -p2p, which GPUs reach each other's memory"),
         Format("nvidia-smi-topo", "nvidia_smi", "nvidia-smi topo -m, the matrix of every version"),
+        Format("nvidia-smi-list", "nvidia_smi_list", "nvidia-smi -L: GPUs, and which are cut by MIG"),
     )
 }
 
@@ -56,6 +58,8 @@ def read_topology(data: bytes, source: str, format_name: str | None = None) -> T
     if len(data) > MAX_NBYTES:
         limit = format_nbytes(MAX_NBYTES)
         raise CommbenchError(f"{source} is larger than {limit}: cut it to the part with the topology.")
+    from commbench.results.importers.lines import decode  # with all that reads lines, which facts do not need
+
     text = decode(data)
     if not text.strip():
         raise CommbenchError(f"{source} is empty: there is no topology in it.")
@@ -68,6 +72,8 @@ def read_topology(data: bytes, source: str, format_name: str | None = None) -> T
 
 def with_judgement(topology: Topology) -> Topology:
     """A machine with the findings that follow from its wiring, behind those of its source."""
+    from commbench.topology.findings import judge
+
     return replace(topology, findings=(*topology.findings, *judge(topology)))
 
 

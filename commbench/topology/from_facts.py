@@ -9,8 +9,8 @@ from itertools import combinations
 
 from commbench.errors import CommbenchError
 from commbench.machine.facts import Facts, GpuFacts, PciDevice
-from commbench.results.importers.lines import shown
-from commbench.results.schema import Finding
+from commbench.results.finding import Finding
+from commbench.texts import shown
 from commbench.topology.graph import MAX_DEVICES, Device, Link, Place, Topology, enumerate_keys
 from commbench.topology.link_rates import lanes_rate, nvml_nvlink_rate
 from commbench.topology.numbers import is_cpu_list
@@ -38,7 +38,8 @@ def make_topology(facts: Facts, format_name: str = LIVE, source: str = "") -> To
         way = _way(device, pci.get(device.bus_id), pci, only, parents_seen="pci.parent" not in facts.unseen)
         ways[device.key] = way
         placed.append(_placed(device, pci.get(device.bus_id), way))
-    links = [_with_nvlink(link, _lanes(facts)) for link in link_devices(placed, ways)]
+    lanes = _lanes(facts)
+    links = [_with_nvlink(link, lanes) for link in link_devices(placed, ways)]
     return Topology(
         format_name,
         source or facts.host.name or "this machine",
@@ -51,7 +52,13 @@ def make_topology(facts: Facts, format_name: str = LIVE, source: str = "") -> To
 
 def _gpus(facts: Facts) -> list[Device]:
     return [
-        Device(f"GPU{gpu.index}", "gpu", shown(gpu.name), gpu.address, state="" if gpu.address else "lost")
+        Device(
+            f"GPU{gpu.index}",
+            "gpu",
+            shown(gpu.name).removeprefix("NVIDIA "),
+            gpu.address,
+            state="" if gpu.address else "lost",
+        )
         for gpu in facts.gpus or ()
     ]
 
@@ -119,7 +126,7 @@ def _places(facts: Facts, devices: list[Device], ways: dict[str, Way]) -> tuple[
         parent = f"numa{way.numa}" if f"numa{way.numa}" in places else ""
         for switch in reversed(way.switches):
             key = f"switch {switch}"
-            places.setdefault(key, Place(key, "switch", shown(switch), parent))
+            places.setdefault(key, Place(key, "switch", shown(switch).removeprefix("0000:"), parent))
             parent = key
     return tuple(places.values())
 

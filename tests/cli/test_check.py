@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,9 @@ import pytest
 
 from commbench.checks.registry import load_rules
 from commbench.machine.facts import Facts, HostFacts, LimitFacts, RdmaDevice
+from commbench.machine.snapshot import format_snapshot
 from tests.cli.conftest import Call
+from tests.trees import dgx_facts, dgx_files, write_tree
 
 Machine = Callable[..., None]
 
@@ -174,6 +177,92 @@ def test_an_unknown_rule_is_refused_with_the_nearest(call: Call) -> None:
     ended = call("check", "--explain", "HOST-MEMLOK")
     assert ended.code == 2
     assert "unknown rule 'HOST-MEMLOK': did you mean HOST-MEMLOCK?" in ended.err
+
+
+# -- other machines and environments -----------------------------------------------------------------------------------
+
+
+def test_a_snapshot_of_another_machine(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "n7.json"
+    there = replace(dgx_facts(), host=HostFacts("n7"), limits=LimitFacts(memlock_nbytes=FAILED))
+    path.write_text(format_snapshot(there))
+    document = json.loads(call("check", *MEMLOCK, "--from", str(path), "--format", "json").out)
+    assert (document["worst"], document["nodes"]) == ("fail", [{"name": "n7", "ranks": ""}])
+
+
+def test_a_tree_has_no_process_and_no_environment(call: Call, tmp_path: Path) -> None:
+    write_tree(tmp_path, dgx_files())
+    ended = call("check", "--from", str(tmp_path), "--format", "json")
+    document = json.loads(ended.out)
+    assert document["counts"]["fail"] == 0
+    found = [found for found in document["findings"] if found["rule"].startswith("ENV-")]
+    assert {found["verdict"] for found in found} == {"skip"}
+    assert {found["observed"] for found in found} == {"a captured tree has no environment"}
+
+
+def test_the_environment_of_a_job_script_is_held_against_another_machine(call: Call, tmp_path: Path) -> None:
+    script = tmp_path / "job.sbatch"
+    script.write_text("#!/bin/bash\n#SBATCH -N4\nexport NCCL_IB_HCA=mlx5_99\nexport MASTER_ADDR=127.0.0.1\n")
+    write_tree(tmp_path / "tree", dgx_files())
+    options = ("--select", "ENV", "--from", str(tmp_path / "tree"), "--env-file", str(script), "--nodes", "4")
+    out = call("check", *options, "-v").out
+    assert "fail  ENV-MASTER-ADDR" in out
+    assert "each of the 4 nodes would wait for itself" in out
+    assert "(read in job.sbatch:4)" in out
+    assert "mlx5_99" in out
+
+
+def test_an_env_file_takes_the_place_of_this_environment(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NCCL_P2P_DISABLE", "true")
+    path = tmp_path / "env"
+    path.write_text("NCCL_SOCKET_TIMEOUT=1\nHOME=/root\nSHELL=/bin/sh\n")
+    out = call("check", "--select", "ENV", "--env-file", str(path)).out
+    assert "ENV-NAME-INVENTED" in out
+    assert "NCCL_P2P_DISABLE" not in out
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=BytesIO(b"NCCL_P2P_DISABLE=yes\nSHELL=/bin/sh\n")))
+    assert "NCCL_P2P_DISABLE=yes is read as 0" in call("check", "--select", "ENV", "--env-file", "-").out
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "sentence"),
+    [
+        (["--from", "/nowhere"], 3, "cannot read /nowhere: No such file or directory."),
+        (["--from", "{folder}"], 3, "has neither proc nor sys in it: expected a copy of a machine's files."),
+        (["--from", "{folder}/text"], 3, "text"),
+        (["--from", "{folder}/text", "--same", "a"], 2, "--same is for files of nodes that this command runs on"),
+        (["--env-file", "/nowhere"], 3, "cannot read /nowhere: No such file or directory."),
+        (["--env-file", "{folder}"], 3, "Is a directory."),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(
+    call: Call, tmp_path: Path, options: list[str], code: int, sentence: str
+) -> None:
+    (tmp_path / "text").write_text("no snapshot")
+    ended = call("check", *(option.format(folder=tmp_path) for option in options))
+    assert (ended.code, ended.out) == (code, "")
+    assert sentence in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_the_faults_of_the_environment_have_a_finding_each_with_what_to_do(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = {
+        "NCCL_SOCKET_TIMEOUT": "1",
+        "NCCL_P2P_DISABLE": "true",
+        "NCCL_IB_HCA": "mlx5_1",
+        "GLOO_SOCKET_IFNAME": "^lo",
+        "MASTER_ADDR": "127.0.0.1",
+    }
+    for name, value in faults.items():
+        monkeypatch.setenv(name, value)
+    document = json.loads(call("check", "--select", "ENV", "--format", "json").out)
+    bad = [found for found in document["findings"] if found["verdict"] in ("warn", "fail")]
+    assert sorted(found["subject"] for found in bad) == sorted(faults)
+    assert all(found["action"] for found in bad)
+    assert len({found["rule"] for found in bad}) == len(faults)
 
 
 # -- the environment of a launcher -------------------------------------------------------------------------------------
