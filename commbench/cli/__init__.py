@@ -23,6 +23,7 @@ COMMANDS = {
     "sweep": "measure collectives over sizes and groups",
     "fit": "alpha and beta of stored runs, with intervals and errors",
     "report": "the table, plots and one page (report.html) of stored runs",
+    "export": "coefficients and times of stored runs, in the files that planners load",
     "import": "read results of other tools into a run",
     "topo": "how a machine is wired: GPUs, NICs, link classes, the nearest NIC",
 }
@@ -56,6 +57,7 @@ def cli() -> None:
     torchrun --nproc-per-node 8 -m commbench sweep    the same, as the launcher's ranks
     commbench fit results/RUN                         alpha and beta of it, and how far to trust them
     commbench report results/RUN                      its table, plots, and report.html
+    commbench export results/RUN --to galvatron -o .  a planner's files from it
     commbench import all_reduce_perf.log              another tool's results, as a run
     commbench topo --from topo.txt                    how a machine is wired, from nvidia-smi topo -m and its like
 
