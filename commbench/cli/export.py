@@ -31,7 +31,7 @@ def parse_name(text: str) -> str:
 @click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False),
               help="Directory that the files are written into; made if it is not there.")  # fmt: skip
 @click.option("--list", "list_formats", is_flag=True,
-              help="Say of each format what it needs, its units, what alpha is in it and how it was tested.")  # fmt: skip
+              help="Say what each format needs, its units, what alpha is in it and how it was tested.")  # fmt: skip
 @click.option(
     "--window", type=Parsed("window", parse_window), default="1M:", show_default=True, metavar="FIRST:LAST",
     help="Sizes that lines are fitted on, as for commbench fit.",

@@ -1,5 +1,6 @@
 """Our own format: every curve with its line, regimes and points, as coefficients.schema.json describes it."""
 
+from importlib.resources import files
 from typing import Any
 
 from commbench import __version__
@@ -11,7 +12,7 @@ from commbench.export.shape import find_strides
 from commbench.export.side_file import encode, run_facts
 
 COEFFICIENTS_SCHEMA_VERSION = 1
-FILE = "commbench-coefficients.json"
+FILE, SCHEMA_FILE = "commbench-coefficients.json", "coefficients.schema.json"
 _KEY = (
     "collective", "ranks", "nodes", "layout", "link_class", "dtype", "redop", "in_place", "concurrency", "mode",
     "engine", "backend", "variant", "source",
@@ -41,7 +42,8 @@ def write(request: Request) -> Export:
     }
     withheld = sum(1 for curve in curves if curve["line"] is None)
     warnings = (f"{withheld} of {len(curves)} curves have no line in the file: no_line says why",) if withheld else ()
-    return Export({FILE: encode(document)}, (), warnings)
+    schema = files("commbench.export").joinpath(SCHEMA_FILE).read_bytes()
+    return Export({FILE: encode(document), SCHEMA_FILE: schema}, (), warnings)
 
 
 def _curve(fit: CurveFit, stride: int | None, force: bool) -> dict[str, Any]:
