@@ -66,7 +66,7 @@ def export(
     \b
     commbench export --list
     commbench export results/RUN --to galvatron -o hardware_configs
-    commbench export results/RUN results/STRIDED --to commbench-json -o coefficients --window 16M:
+    commbench export one-node two-nodes --to commbench-json -o coefficients --window 16M:
     commbench export results/RUN --to llm-analysis --base a100-sxm-80gb.json --name mybox -o gpu_configs
 
     Exit codes: 0 fine; 2 usage; 3 the runs lack something, are below quality, or a file could not be written.

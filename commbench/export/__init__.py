@@ -156,7 +156,8 @@ def export_runs(
     poor = check_quality(list(chosen.values()))
     if poor and not force:
         raise CommbenchError(
-            f"{'; '.join(poor)}: no planner should take it; give another --window, or --force to write it all the same."
+            f"{'; '.join(poor)}: no planner should take it; give another --window, like 16M:, or --force to write it "
+            "all the same."
         )
     request = Request(
         name, shape, tuple(records), tuple(runs), fits, chosen,

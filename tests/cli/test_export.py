@@ -1,9 +1,10 @@
-"""`commbench export` in this process: what it writes, assumes and refuses. What the planners say of it: tests/planners."""
+"""`commbench export` in this process: what it writes, assumes, refuses. What the planners say of it: tests/planners."""
 
 import csv
 import json
 import shlex
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from commbench.analysis.record_file import load_record
 from commbench.export import FORMATS
 from commbench.results.store import load_run
 from tests.cli.conftest import Call
-from tests.factories import make_row, write_run
+from tests.factories import make_case_record, make_record, make_row, write_run
 from tests.planners.bases import AICONFIGURATOR_SYSTEM, CALCULON_SYSTEM, LLM_ANALYSIS_GPU
+from tests.planners.conftest import commbench
 
 SWEEP = ["sweep", "--engine", "fake", "--no-plots", "-q", "--budget", "2s"]
 MIB, GIB = 1 << 20, 1 << 30
@@ -83,7 +85,7 @@ def test_quiet_leaves_stderr_empty(call: Call, run: Path, tmp_path: Path) -> Non
     assert (ended.code, ended.err) == (0, "")
 
 
-@pytest.mark.parametrize("format_name", ["galvatron", "calculon", "simumax", "nnscaler", "vidur", "aiconfigurator"])
+@pytest.mark.parametrize("format_name", ["galvatron", "simumax", "nnscaler", "vidur", "aiconfigurator"])
 def test_what_is_missing_is_refused_and_the_printed_sweep_gives_it(
     format_name: str, call: Call, run: Path, tmp_path: Path
 ) -> None:
@@ -117,15 +119,26 @@ def test_too_few_sizes_in_the_window_are_missing_too(call: Call, run: Path, tmp_
     assert "--sizes 1M:1G:x2" in refused.err
 
 
+SIZES = [MIB << power for power in range(8)]
+
+
+def write_curves(folder: Path, curves: dict[str, list[float]]) -> Path:
+    """A run of two ranks with these seconds for SIZES by collective."""
+    rows, cases = [], []
+    for name, times in curves.items():
+        for size, seconds in zip(SIZES, times, strict=True):
+            rows.append(make_row(len(rows), collective=name, size_bytes=size, seconds_median=seconds))
+            cases.append(make_case_record(len(cases), collective=name, requested_nbytes=size))
+    return write_run(folder, rows=rows, record=make_record(cases=tuple(cases)))
+
+
+BENT = [1e-3 * (1 + number % 2) for number in range(len(SIZES))]  # no line describes them
+
+
 @pytest.fixture
 def bent(tmp_path: Path) -> Path:
-    """An all_reduce of two ranks whose times no line describes."""
-    sizes = [MIB << power for power in range(8)]
-    record_rows = [make_row(i, size_bytes=size, seconds_median=1e-3 * (1 + i % 2)) for i, size in enumerate(sizes)]
-    from tests.factories import make_case_record, make_record
-
-    cases = tuple(make_case_record(i, requested_nbytes=size) for i, size in enumerate(sizes))
-    return write_run(tmp_path, rows=record_rows, record=make_record(cases=cases))
+    """An all_reduce of two ranks below quality."""
+    return write_curves(tmp_path / "bent", {"all_reduce": BENT})
 
 
 @pytest.mark.parametrize("format_name", ["torch", "astra-sim", "simgrid", "llm-analysis", "commbench-json"])
@@ -149,13 +162,18 @@ def test_a_line_below_quality_is_written_with_force_only(
         assert any("below quality, written by --force" in text for text in side["warnings"])
 
 
-def test_our_own_format_withholds_single_lines(call: Call, bent: Path, run: Path, tmp_path: Path) -> None:
-    """Other curves of the run are good: the poor one has no line in the file, and says why."""
-    good = call("export", str(run), "--to", "commbench-json", "-o", str(tmp_path / "good"), "--window", "1M:")
-    assert good.code == 0
-    (curve,) = load(tmp_path / "good" / "commbench-coefficients.json")["curves"]
-    assert (curve["stride"], curve["no_line"]) == (1, "")
-    assert curve["line"]["bytes_per_second"]["value"] == pytest.approx(100e9)
+def test_our_own_format_withholds_single_lines(call: Call, tmp_path: Path) -> None:
+    """Its other curve is good: the poor one has no line in the file, and says why."""
+    good = [20e-6 + size / 2 / 1e9 for size in SIZES]
+    run = write_curves(tmp_path, {"all_reduce": BENT, "all_gather": good})
+    ended = call("export", str(run), "--to", "commbench-json", "-o", str(tmp_path / "out"))
+    assert ended.code == 0
+    assert "warning: 1 of 2 curves have no line in the file: no_line says why." in ended.err
+    poor, line = load(tmp_path / "out" / "commbench-coefficients.json")["curves"]
+    assert (poor["line"], poor["regimes"]) == (None, None)
+    assert "the mean error" in poor["no_line"]
+    assert (line["stride"], line["no_line"]) == (1, "")
+    assert line["line"]["bytes_per_second"]["value"] == pytest.approx(1e9)
 
 
 def test_files_that_are_there_stay(call: Call, run: Path, tmp_path: Path) -> None:
@@ -258,7 +276,7 @@ def _commbench_json(folder: Path) -> Callable[[float], float]:
 
 
 def _vidur(folder: Path) -> Callable[[float], float]:
-    rows = list(csv.DictReader((folder / "all_reduce.csv").open()))
+    rows = list(csv.DictReader(StringIO((folder / "all_reduce.csv").read_text())))
     times = {int(row["size"]): float(row["time_stats.all_reduce.median"]) for row in rows if row["num_workers"] == "8"}
     return lambda size: times[int(size)] / 1e3
 
@@ -295,8 +313,6 @@ def test_round_trip(
 @pytest.fixture(scope="module")
 def noisy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One node of eight ranks, 2 % of one-sided noise."""
-    from tests.planners.conftest import commbench
-
     directory = tmp_path_factory.mktemp("noisy") / "run"
     layouts = ["--layout", "world", "--layout", "mesh:dp=2,tp=4", "--layout", "mesh:dp=4,tp=2"]
     commbench(
@@ -364,7 +380,7 @@ def test_a_latency_run_says_what_its_times_are(call: Call, tmp_path: Path) -> No
 
 
 def test_calculon_has_the_nominal_rate_and_an_efficiency(call: Call, tmp_path: Path) -> None:
-    """A slow rank leaves half of what its link could do."""
+    """The fake link has 200 GB/s, half of what it is said to have."""
     options = [
         "--ranks",
         "4",

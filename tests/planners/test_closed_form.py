@@ -99,6 +99,7 @@ class TestCalculon:
             assert 0 < network["efficiency"] <= 1
         assert [network["size"] for network in system["networks"]] == [8, 16]
 
+    @pytest.mark.checkout
     def test_its_own_code(self, exported: Exporter, planner: Consumer, tmp_path: Path, record: FitRecord) -> None:
         folder = checkout("CALCULON")
         questions = [f"{tier},all_reduce,{size},{TIERS[tier][1]}" for tier in (0, 1) for size in SIZES]
@@ -164,6 +165,7 @@ class TestSimuMax:
             frozenset({"scale", "offset", "efficient_factor", "latency_us"})
         }
 
+    @pytest.mark.checkout
     def test_its_own_code(self, exported: Exporter, planner: Consumer, tmp_path: Path, record: FitRecord) -> None:
         folder, system = checkout("SIMUMAX"), self.system(exported, tmp_path)
         cases = [("high_intra_node", name, its, *TIERS[0]) for name, its in self.NAMES]
@@ -196,6 +198,7 @@ class TestNnScaler:
         for path in folder.iterdir():
             assert set(load(path)) == {"all gather", "all reduce", "reduce scatter", "all to all"}
 
+    @pytest.mark.checkout
     def test_its_own_code(self, exported: Exporter, planner: Consumer, record: FitRecord) -> None:
         folder = checkout("NNSCALER")
         names = {"all_reduce": 1, "all_to_all": RANKS_PER_NODE}
@@ -232,6 +235,7 @@ class TestAstraSim:
         assert system["all-reduce-implementation"] == ["ring", "ring"]
 
     @pytest.mark.parametrize(("destination", "link", "ranks", "layout"), [(1, *TIERS[0]), (RANKS_PER_NODE, *TIERS[1])])
+    @pytest.mark.checkout
     def test_its_own_code(
         self, destination: int, link: Planted, ranks: int, layout: str, exported: Exporter, tmp_path: Path,
         record: FitRecord,

@@ -105,6 +105,7 @@ def test_one_setting_is_nothing_to_compare(
     )
 
 
+@pytest.mark.checkout
 def test_the_plugin_itself_chooses_so(folder: Path, tmp_path: Path) -> None:
     example = Path(checkout("NCCL")) / "plugins" / "tuner" / "example"
     probe = tmp_path / "probe"
@@ -118,6 +119,7 @@ def test_the_plugin_itself_chooses_so(folder: Path, tmp_path: Path) -> None:
     assert json.loads(ended.stdout) == [["ring", "ll", 4]] * 2 + [["ring", "simple", 16]] * 2
 
 
+@pytest.mark.checkout
 def test_its_own_optimiser_reads_our_table(folder: Path, tmp_path: Path) -> None:
     script = Path(checkout("NCCL")) / "plugins" / "tuner" / "example" / "scripts" / "optimize_config.py"
     target = tmp_path / "theirs.conf"
