@@ -55,7 +55,7 @@ FORMATS: dict[str, Format] = {
         Format(
             "aiconfigurator", "aiconfigurator", "NVIDIA AIConfigurator, a systems folder",
             "the four main collectives of all ranks of a node; send_recv; --base with a system's YAML",
-            "ms, elements, bytes/s of 1", "none: a table of times; total for p2p_latency, s",
+            "ms, elements, bytes/s", "none: a table of times; total for p2p_latency, s",
             "loaded by aiconfigurator-core 0.12.0", "needed",
         ),
         Format(
@@ -108,7 +108,7 @@ FORMATS: dict[str, Format] = {
         ),
         Format(
             "vidur", "vidur", "Vidur, network profiles",
-            "all_reduce of 2, 4, 8, … neighbours; send_recv of two neighbours, and of two nodes",
+            "all_reduce of 2, 4, 8, … neighbours; both also of one rank a node, send_recv inside a node",
             "ms and bytes", "none: measured times",
             "loaded by vidur 0.0.26",
         ),

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Sequence
 
 from commbench.export.records import Need, Shape, Tier
+from commbench.plan.groups import format_ranks
 from commbench.results.store import Run
 
 _SIZES = "1M:1G:x2"  # three sizes or more in the window of a planner's line
@@ -29,7 +30,9 @@ def layout_of(tier: Tier, shape: Shape) -> str:
         return "node"
     if (tier.ranks, tier.stride) == (shape.nodes, shape.ranks_per_node):
         return "rail"
-    outer = shape.world_size // (tier.ranks * tier.stride)
+    outer, left_over = divmod(shape.world_size, tier.ranks * tier.stride)
+    if left_over:  # groups of this size do not fill the world: the first one alone
+        return f"ranks:{format_ranks(range(0, tier.ranks * tier.stride, tier.stride))}"
     axes = [("outer", outer), ("group", tier.ranks), ("inner", tier.stride)]
     return "mesh:" + ",".join(f"{name}={length}" for name, length in axes if length > 1)
 
