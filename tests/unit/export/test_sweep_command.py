@@ -18,11 +18,11 @@ SHAPES = [Shape(1, 2), Shape(1, 6), Shape(1, 8), Shape(2, 1), Shape(2, 8), Shape
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_the_layout_of_a_need_has_its_groups(format_name: str, shape: Shape) -> None:
     module = import_module(f"commbench.export.{FORMATS[format_name].module}")
-    try:
-        needs = module.needs(shape)
-    except CommbenchError as error:
-        assert "power of two" in str(error)  # Galvatron halves the world
+    if format_name == "galvatron" and shape.world_size.bit_count() > 1:  # it halves the world
+        with pytest.raises(CommbenchError, match="power of two"):
+            module.needs(shape)
         return
+    needs = module.needs(shape)
     world = World.uniform(shape.world_size, shape.ranks_per_node)
     for need in needs:
         tier = need.tier
