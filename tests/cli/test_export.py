@@ -379,6 +379,15 @@ def test_a_latency_run_says_what_its_times_are(call: Call, tmp_path: Path) -> No
     assert "assumed: times are of single calls after a barrier (--mode latency)" in ended.err
 
 
+def test_galvatron_takes_the_overlap_that_was_measured(call: Call, tmp_path: Path) -> None:
+    options = ["--ranks", "2", "--collectives", "all_reduce,all_to_all,send_recv", "--sizes", "1M:64M:x4", "--overlap"]
+    run = sweep(call, tmp_path / "run", *options, "--fake", "overlap=1.2:1.4")
+    ended = call("export", str(run), "--to", "galvatron", "-o", str(tmp_path / "out"))
+    assert ended.code == 0, ended.err
+    assert load(tmp_path / "out" / "overlap_coefficient.json")["overlap_coe"] == pytest.approx(1.4, rel=1e-3)
+    assert "assumed: overlap_coe is the largest of" in ended.err
+
+
 def test_calculon_has_the_nominal_rate_and_an_efficiency(call: Call, tmp_path: Path) -> None:
     """The fake link has 200 GB/s, half of what it is said to have."""
     options = [
