@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from ipaddress import ip_interface
 
 from commbench.checks.env_settings import Setting, Settings, env_rule
 from commbench.checks.name_lists import NameList, fault_in_list, parse_names
@@ -119,7 +120,7 @@ def check_missing(scene: Scene, settings: Settings) -> Iterator[Seen]:
 def check_prefix(scene: Scene, settings: Settings) -> Iterator[Seen]:
     """Names are prefixes unless the list begins with =: `ens` means every ens…, and bootstrap takes the first of them.
 
-    Interfaces that are alike, of one rate and in one network by the first 16 bits of their addresses, are fine.
+    Interfaces that are alike, of one rate and in one subnet, are fine.
     """
     found = _list(settings)
     if found is None:
@@ -142,8 +143,13 @@ def check_prefix(scene: Scene, settings: Settings) -> Iterator[Seen]:
 
 
 def _network(interface: InterfaceFacts) -> tuple[float | None, str]:
+    """Its rate, and the subnet of its first IPv4 address: of 16 bits where the subnet is not known."""
     ipv4 = next((address for address in interface.addresses or () if "." in address), "")
-    return interface.bytes_per_second, ".".join(ipv4.split(".")[:2])
+    try:
+        network = str(ip_interface(ipv4 if "/" in ipv4 else f"{ipv4}/16").network) if ipv4 else ""
+    except ValueError:
+        network = ipv4
+    return interface.bytes_per_second, network
 
 
 @_gloo_rule(

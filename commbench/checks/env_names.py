@@ -30,9 +30,9 @@ def _rows(settings: Settings) -> Iterator[tuple[Setting, NcclVariable]]:
 
 
 def _is_read(scene: Scene, name: str) -> bool | None:
-    """Whether the installed library reads `name`; None if its names are not known."""
+    """Whether the installed library reads `name`; None if its names are not known: every release has NCCL_DEBUG."""
     names = scene.facts.software.nccl_names
-    return None if names is None else name in names
+    return None if names is None or "NCCL_DEBUG" not in names else name in names
 
 
 def _installed(settings: Settings) -> str:
@@ -90,15 +90,21 @@ def check_elsewhere(scene: Scene, settings: Settings) -> Iterator[Seen]:
 def check_removed(scene: Scene, settings: Settings) -> Iterator[Seen]:
     """A variable of an old release does nothing in a newer one, and NCCL does not say so.
 
-    Judged by the NCCL that is installed, if its version is known, else by the newest release.
+    Judged by the names of the library that is installed, else by its version, else by the newest release.
     """
     version = settings.version or version_key(newest_release())
     for setting, row in _rows(settings):
-        is_gone = version_key(row.last) < version and not _is_read(scene, row.name)
-        if is_gone and not other_names().owner(row.name):
-            observed = f"{setting} has no effect: last read by NCCL {row.last}; {_installed(settings)}"
-            action = f"remove it; in its place: {row.replacement}" if row.replacement else "remove it"
-            yield warn(row.name, observed, where=setting.where, action=action)
+        is_gone = row.is_gone(version)
+        is_left_out = _is_read(scene, row.name) is False and not row.is_to_come(version)
+        if _is_read(scene, row.name) or not (is_gone or is_left_out) or other_names().owner(row.name):
+            continue
+        why = (
+            f"last read by NCCL {row.last}; {_installed(settings)}"
+            if is_gone
+            else "the installed library has not got it"
+        )
+        action = f"remove it; in its place: {row.replacement}" if row.replacement else "remove it"
+        yield warn(row.name, f"{setting} has no effect: {why}", where=setting.where, action=action)
 
 
 @_rule(
@@ -114,15 +120,9 @@ def check_newer(scene: Scene, settings: Settings) -> Iterator[Seen]:
     The installed library's own names count where they could be read: a build can have a name that its release has not.
     """
     for setting, row in _rows(settings):
-        is_later = settings.is_before(*version_key(row.first)) and not _is_read(scene, row.name)
-        if is_later and version_key(row.first) > version_key(_oldest()):
+        if settings.version and row.is_to_come(settings.version) and not _is_read(scene, row.name):
             observed = f"{setting} has no effect: first read by NCCL {row.first}; {_installed(settings)}"
             yield warn(row.name, observed, where=setting.where)
-
-
-def _oldest() -> str:
-    """The oldest release that was looked at: what it has may be older."""
-    return nccl_variables()["NCCL_DEBUG"].first
 
 
 @_rule(
@@ -168,6 +168,9 @@ def check_unknown(scene: Scene, settings: Settings) -> Iterator[Seen]:
         and setting.name not in names
         and not _is_known_otherwise(scene, setting.name)
     ]
+    for setting in _nccl_names(settings):
+        if owner := others.owner(setting.name):
+            yield ok(setting.name, f"read by {owner}", where=setting.where)
     for index, (setting, names) in enumerate(unknown):
         is_asked = index < _MAX_SUGGESTIONS
         near = get_close_matches(setting.name, sorted(names), n=1, cutoff=0.75) if is_asked else []
@@ -192,18 +195,3 @@ def check_prefix(scene: Scene, settings: Settings) -> Iterator[Seen]:
     for name, setting in settings.by_name.items():
         if meant := meant_name(name):
             yield warn(name, f"{setting} has no effect", where=setting.where, action=f"did you mean {meant}?")
-
-
-@_rule(
-    "ENV-NAME-FOREIGN",
-    fine="none of a plugin or a sibling",
-    summary="variables under NCCL's prefix that a plugin, nccl-tests or RCCL reads",
-    fix="nothing, if that is what runs",
-    source="the README of each",
-)
-def check_foreign(scene: Scene, settings: Settings) -> Iterator[Seen]:
-    """Not every name that begins with NCCL_ is NCCL's. These are right, for the program that the finding names."""
-    for setting in _nccl_names(settings):
-        owner = other_names().owner(setting.name)
-        if owner and not _is_read(scene, setting.name):
-            yield ok(setting.name, f"read by {owner}", where=setting.where)

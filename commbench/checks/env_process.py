@@ -1,11 +1,13 @@
 """ENV: what else each process takes from its environment: GPUs, threads, and how torch handles errors."""
 
+import re
 from collections.abc import Iterator
 from functools import partial
 
 from commbench.checks.env_settings import Settings, as_integer, env_rule
 from commbench.checks.registry import Scene, Seen, fail, ok, skip, warn
 
+_THREADS = re.compile(r"[0-9]{1,9}(?:,[0-9]{1,9}){0,9}")  # of each level of nesting
 _rule = partial(env_rule, severity="fail")
 
 
@@ -75,9 +77,9 @@ def check_omp(scene: Scene, settings: Settings) -> Iterator[Seen]:
     elif setting is None and ranks > 1:
         observed = f"not set: {ranks} ranks start {cpus} threads each on {cpus} CPUs"
         yield warn("OMP_NUM_THREADS", observed, f"{max(1, cpus // ranks)}")
-    elif setting and not setting.value.replace(",", "").isdigit():
+    elif setting and not _THREADS.fullmatch(setting.value):
         yield warn("OMP_NUM_THREADS", f"{setting} is no number", where=setting.where)
-    elif setting and (threads := int(setting.value.split(",")[0][:9] or 1)) * ranks > cpus:
+    elif setting and (threads := int(setting.value.partition(",")[0])) * ranks > cpus:
         observed = f"{setting} on each of {ranks} ranks: {threads * ranks} threads on {cpus} CPUs"
         yield warn("OMP_NUM_THREADS", observed, f"at most {max(1, cpus // ranks)}", setting.where)
     else:
@@ -89,7 +91,7 @@ def _count(cpus: str) -> int:
     total = 0
     for part in cpus.split(","):
         low, dash, high = part.strip().partition("-")
-        if not low.isdigit() or (dash and not high.isdigit()):
+        if not low.isdecimal() or (dash and not high.isdecimal()):
             return 0
         total += int(high) - int(low) + 1 if dash else 1
     return total

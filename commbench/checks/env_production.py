@@ -179,9 +179,14 @@ def check_net(scene: Scene, settings: Settings) -> Iterator[Seen]:
 def check_cross_nic(scene: Scene, settings: Settings) -> Iterator[Seen]:
     """1 suits NICs that share one switch, and sends traffic across rails on a rail-optimised fabric; 0 suits rails.
 
-    How the fabric is wired cannot be seen from a node, so that this is never more than a hint.
+    How the fabric is wired cannot be seen from a node. With one NIC it does nothing.
     """
     setting = settings.get("NCCL_CROSS_NIC")
     if setting and setting.value in ("0", "1"):
         fabric = "rails, a switch for each NIC" if setting.value == "0" else "NICs that share one switch"
-        yield skip("NCCL_CROSS_NIC", f"{setting} suits {fabric}: the wiring cannot be seen from here", setting.where)
+        if scene.facts.rdma is not None and len(scene.facts.rdma) == 1:
+            yield warn("NCCL_CROSS_NIC", f"{setting} does nothing with one NIC", "unset", setting.where)
+        else:
+            yield skip(
+                "NCCL_CROSS_NIC", f"{setting} suits {fabric}: the wiring cannot be seen from here", setting.where
+            )

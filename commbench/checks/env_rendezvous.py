@@ -48,7 +48,8 @@ def check_master(scene: Scene, settings: Settings) -> Iterator[Seen]:
     else:
         through = f", which resolves to {', '.join(host.resolves_to or ())}" if is_own_loop and not is_loopback else ""
         observed = f"{setting}{through}: each of the {scene.nodes} nodes would wait for itself"
-        yield fail(setting.name, observed, "an address that the other nodes reach", setting.where)
+        action = f"give {value} its real address in /etc/hosts, or set MASTER_ADDR to it" if through else ""
+        yield fail(setting.name, observed, "an address that the other nodes reach", setting.where, action)
 
 
 @_rule(
@@ -93,6 +94,9 @@ def check_own_name(scene: Scene, settings: Settings) -> Iterator[Seen]:
     elif addresses is None and _NO_ADDRESS not in reason:
         yield skip("host name", reason)
     elif addresses and scene.nodes > 1 and any(map(_is_loopback, addresses)):
+        if settings.value("MASTER_ADDR") == scene.facts.host.name:
+            yield skip("host name", "ENV-MASTER-ADDR says it: MASTER_ADDR is that name")
+            return
         observed = f"{scene.facts.host.name} resolves to {', '.join(addresses)}: gloo would listen there"
         yield fail("host name", observed, "an address that other nodes reach", "/etc/hosts")
     elif not addresses and scene.nodes > 1:

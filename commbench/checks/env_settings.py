@@ -8,7 +8,7 @@ from functools import wraps
 from commbench.checks.registry import Check, Scene, Seen, Severity, ok, rule, skip
 from commbench.machine.facts import Facts
 from commbench.machine.nccl_conf import parse_line
-from commbench.machine.nccl_table import nccl_variables, version_key
+from commbench.machine.nccl_table import nccl_variables, newest_release, version_key
 
 _ON = frozenset(("true", "yes", "on", "y", "t", "enable", "enabled", "enabling"))
 _OFF = frozenset(("false", "no", "off", "n", "f", "disable", "disabled", "none"))
@@ -51,11 +51,16 @@ class Settings:
         return self.by_name[name].value if name in self.by_name else ""
 
     def nccl(self) -> Iterator[Setting]:
-        """The settings of names that a release of NCCL reads, where they have a value that can be judged."""
-        known = nccl_variables()
-        return (
-            setting for setting in self.by_name.values() if setting.name in known and setting.value and setting.is_plain
-        )
+        """The settings that the installed NCCL reads, where they have a value that can be judged.
+
+        The newest release stands for one whose version is not known.
+        """
+        known, version = nccl_variables(), self.version or version_key(newest_release())
+        for setting in self.by_name.values():
+            row = known.get(setting.name)
+            is_read = row is not None and not row.is_gone(version) and not row.is_to_come(version)
+            if is_read and setting.value and setting.is_plain:
+                yield setting
 
     def is_before(self, *version: int) -> bool:
         """Whether the NCCL that loads is known and older."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commbench.errors import CommbenchError, UsageError
-from commbench.machine.variables import is_checked
+from commbench.machine.software import is_kept
 
 _MAX_NBYTES = 1 << 20
 _MAX_LINE, _MAX_DEPTH = 20_000, 40
@@ -71,7 +71,7 @@ def parse_env(data: bytes, source: str) -> EnvFile:
         text = text.replace("\0", "\n")
     found = _from_json(text)
     pairs = _from_lines(text) if found is None else found
-    sets = {pair.name: pair for pair in pairs if is_checked(pair.name)}
+    sets = {pair.name: pair for pair in pairs if is_kept(pair.name)}
     return EnvFile(
         {name: pair.value for name, pair in sets.items()},
         {name: f"{source}:{pair.line}" if pair.line else source for name, pair in sets.items()},

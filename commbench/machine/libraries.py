@@ -1,15 +1,13 @@
 """Which libraries move the bytes here, and their versions: read from files, not from loaded libraries."""
 
 import ctypes
-import os
 import re
-import struct
 import sys
 from collections.abc import Mapping
 from platform import python_version
 
-from commbench.machine.facts import ConfFile, SoftwareFacts
-from commbench.machine.software import is_kept
+from commbench.machine.facts import SoftwareFacts
+from commbench.machine.nccl_names import names_in, read_only_data
 from commbench.machine.tree import Tree, fields_of
 
 _PACKAGES = (
@@ -25,7 +23,7 @@ _NCCL = re.compile(r"lib(?:nccl|rccl)\.so(?:\.\d{1,3}){0,4}", re.ASCII)
 _PLUGIN = re.compile(r"lib(?:nccl|rccl)-(?:net|tuner|profiler|env)[\w-]{0,40}\.so(?:\.\d{1,3}){0,4}", re.ASCII)
 _NCCL_VERSION = re.compile(rb"(?:NCCL|RCCL) version (\d{1,3}\.\d{1,3}\.\d{1,3}(?:\+(?:cuda|hip)[\d.]{1,12})?)")
 _IN_CACHE = re.compile(rb"/[!-~]{1,300}/lib[nr]ccl[!-~]{0,80}")
-_MAX_RODATA, _MAX_FILES = 64 << 20, 64
+_MAX_FILES = 64
 _PKGCONFIG = (
     *("usr/lib/x86_64-linux-gnu/pkgconfig", "usr/lib/aarch64-linux-gnu/pkgconfig", "usr/lib64/pkgconfig"),
     *("usr/lib/pkgconfig", "usr/local/lib/pkgconfig", "opt/amazon/efa/lib64/pkgconfig", "opt/amazon/efa/lib/pkgconfig"),
@@ -41,7 +39,8 @@ def read_software(tree: Tree, environment: Mapping[str, str], driver: str = "", 
     `driver`: as the GPUs say; where `has_gpus`, the first libnccl is loaded.
     """
     libraries, plugins = _find_libraries(tree, environment)
-    nccl = {path: found for path in libraries if (found := nccl_version(tree, path))}
+    texts = {path: read_only_data(tree, path) for path in libraries}
+    nccl = {path: found for path, text in texts.items() if (found := nccl_version(text))}
     if not tree.is_live:
         tree.say_unseen("software.packages", "a captured tree has no interpreter")
     can_load = tree.is_live and has_gpus and bool(nccl)
@@ -62,6 +61,8 @@ def read_software(tree: Tree, environment: Mapping[str, str], driver: str = "", 
         fabric_manager=_service(tree, "nvidia-fabricmanager"),
         imex=_service(tree, "nvidia-imex"),
         preload=environment.get("LD_PRELOAD", ""),
+        # The library that is found first is the one that loads.
+        nccl_names=next((tuple(sorted(names_in(texts[path]))) for path in nccl), None),
         infiniband_devices=sum(name.startswith("uverbs") for name in devices or ()),
     )
 
@@ -100,32 +101,10 @@ def _find_libraries(tree: Tree, environment: Mapping[str, str]) -> tuple[list[st
     )
 
 
-def nccl_version(tree: Tree, path: str) -> str:
-    """The version that a libnccl prints, such as 2.21.5+cuda12.4, from its read-only data; empty if it has none.
-
-    The library is some hundred megabytes of code for GPUs; its texts are less than one.
-    """
-    for offset, nbytes in _rodata(tree, path):
-        match = _NCCL_VERSION.search(tree.read_bytes(path, min(nbytes, _MAX_RODATA), offset=offset) or b"")
-        if match is not None:
-            return match[1].decode()
-    return ""
-
-
-def _rodata(tree: Tree, path: str) -> list[tuple[int, int]]:
-    """(offset, bytes) of the sections of an ELF file of 64 bits whose names begin with .rodata."""
-    head = tree.read_bytes(path, 64) or b""
-    if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":
-        return []
-    (table,) = struct.unpack_from("<Q", head, 40)
-    size, count, names_at = struct.unpack_from("<HHH", head, 58)
-    rows = tree.read_bytes(path, size * count, offset=table) or b""
-    if size < 64 or len(rows) < size * count or names_at >= count:
-        return []
-    # Of a row: where its name is, then (8 bytes each) type and flags, address, offset, size.
-    sections = [struct.unpack_from("<I4x8x8xQQ", rows, place * size) for place in range(count)]
-    names = tree.read_bytes(path, min(sections[names_at][2], 1 << 20), offset=sections[names_at][1]) or b""
-    return [(offset, nbytes) for name, offset, nbytes in sections if names[name:].startswith(b".rodata")]
+def nccl_version(rodata: bytes) -> str:
+    """The version that a libnccl prints, such as 2.21.5+cuda12.4, from its read-only data; empty if it has none."""
+    match = _NCCL_VERSION.search(rodata)
+    return match[1].decode() if match else ""
 
 
 def load_nccl(tree: Tree, path: str) -> str:
@@ -186,16 +165,3 @@ def _service(tree: Tree, name: str) -> str:
     if any(tree.text(f"{folder}/{name}.service/cgroup.procs") for folder in _SLICES):
         return "running"
     return "stopped" if any(tree.exists(f"{folder}/{name}.service") for folder in _UNITS) else ""
-
-
-def read_conf_files(tree: Tree, environment: Mapping[str, str]) -> tuple[ConfFile, ...]:
-    """NCCL's files of settings that exist, in the order in which NCCL reads them; the first one wins."""
-    home = environment.get("HOME", "")
-    asked = environment.get("NCCL_CONF_FILE") or (f"{home}/.nccl.conf" if home else "")
-    found = []
-    for path in (os.path.normpath(asked).lstrip("/") if asked else "", "etc/nccl.conf"):
-        text = tree.text(path) if path else None
-        if text is not None:
-            lines = [line for line in text.splitlines()[:1000] if is_kept(line.partition("=")[0].strip())]
-            found.append(ConfFile(f"/{path}", tuple(line[:400] for line in lines if line.isprintable())))
-    return tuple(found)

@@ -6,31 +6,31 @@ text up to the first `=`, spaces and all, as a name. What is set already stays: 
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from commbench.machine.facts import ConfFile
-from commbench.machine.variables import is_checked
+from commbench.machine.software import is_kept
+from commbench.machine.tree import Tree
 
 SYSTEM_FILE = "/etc/nccl.conf"
 # Variables whose file must be there before the start.
 FILE_VARIABLES = ("NCCL_CONF_FILE", "NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")
-_MAX_NCHARS, _MAX_LINES = 1 << 20, 1000
+_MAX_LINES, _MAX_LINE = 1000, 400
 
 
-def read_conf_files(root: Path, environment: Mapping[str, str] = os.environ) -> tuple[ConfFile, ...]:
-    """The files that NCCL would read below `root`, the one that wins first; only lines that the checks may see."""
+def read_conf_files(tree: Tree, environment: Mapping[str, str]) -> tuple[ConfFile, ...]:
+    """The files that NCCL would read, the one that wins first; only lines that the checks may see."""
     home = environment.get("HOME")
     named = environment.get("NCCL_CONF_FILE") or (f"{home}/.nccl.conf" if home else "")
-    texts = {path: _text(root, path) for path in (named, SYSTEM_FILE) if path}
+    texts = {path: tree.text(_below(tree, path)) for path in (named, SYSTEM_FILE) if path}
     return tuple(ConfFile(path, _settings(text)) for path, text in texts.items() if text is not None)
 
 
-def read_named_files(root: Path, environment: Mapping[str, str] = os.environ) -> dict[str, bool]:
+def read_named_files(tree: Tree, environment: Mapping[str, str], conf_files: tuple[ConfFile, ...]) -> dict[str, bool]:
     """The files that variables and the files of settings name, and whether this process can read each."""
-    pairs = [parse_line(line) for file in read_conf_files(root, environment) for line in file.lines]
-    set_there = dict(pair for pair in reversed(pairs) if pair is not None)
-    paths = (environment.get(name, set_there.get(name, "")) for name in FILE_VARIABLES)
-    return {path: _text(root, path, nchars=1) is not None for path in paths if path}
+    pairs = [pair for file in conf_files for line in file.lines if (pair := parse_line(line))]
+    in_files = dict(reversed(pairs))  # the first one wins
+    paths = (environment.get(name, in_files.get(name, "")) for name in FILE_VARIABLES)
+    return {path: tree.read_bytes(_below(tree, path), limit=1) is not None for path in paths if path}
 
 
 def parse_line(line: str) -> tuple[str, str] | None:
@@ -40,18 +40,16 @@ def parse_line(line: str) -> tuple[str, str] | None:
 
 
 def _settings(text: str) -> tuple[str, ...]:
-    lines = (line.removesuffix("\r") for line in text.split("\n")[:_MAX_LINES] if parse_line(line))
-    return tuple(line for line in lines if is_checked(line.partition("=")[0].split("export ")[-1].strip()))
+    lines = [line.removesuffix("\r") for line in text.split("\n")[:_MAX_LINES]]
+    return tuple(line[:_MAX_LINE] for line in lines if parse_line(line) and _is_seen(line))
 
 
-def _text(root: Path, path: str, nchars: int = _MAX_NCHARS) -> str | None:
-    try:
-        with _below(root, path).open(errors="replace") as file:
-            return file.read(nchars)
-    except (OSError, ValueError):
-        return None
+def _is_seen(line: str) -> bool:
+    """Whether the checks may see a line: it prints, and sets one of their variables, as it was meant."""
+    meant = line.partition("=")[0].split("export ")[-1].strip()
+    return line.replace("\t", " ").isprintable() and is_kept(meant)
 
 
-def _below(root: Path, path: str) -> Path:
-    """An absolute path below `root`; a relative one is the process's own, and NCCL does not expand ~."""
-    return root / path.lstrip("/") if path.startswith("/") else Path(path)
+def _below(tree: Tree, path: str) -> str:
+    """A path from the root on. A relative one is the process's own; NCCL does not expand ~."""
+    return (os.path.abspath(path) if tree.is_live and "\0" not in path else path).lstrip("/")

@@ -7,21 +7,11 @@ be anything: a text of fixed length or a constant may end right there. A name th
 
 import re
 import struct
-from pathlib import Path
-from typing import BinaryIO
+
+from commbench.machine.tree import Tree
 
 _NAME = re.compile(rb"CCL_[A-Z0-9_]{1,80}(?=\0)")  # but for its first letter: a pattern that begins so is found faster
-_MAX_SECTIONS = 4096
 _MAX_NBYTES = 64 << 20  # of read-only data; 2.32 has 0.5 MB
-
-
-def names_in_library(path: Path) -> frozenset[str] | None:
-    """The names that the library at `path` reads; None if it is no 64-bit ELF library with a table of sections."""
-    try:
-        data = read_only_data(path)
-    except (OSError, struct.error, ValueError):
-        return None
-    return names_in(data)
 
 
 def names_in(data: bytes) -> frozenset[str]:
@@ -37,29 +27,26 @@ def _begins_a_name(data: bytes, at: int) -> bool:
     return at < 2 or data[at - 1] != ord(" ") or data[at - 2] in b" \0"
 
 
-def read_only_data(path: Path) -> bytes:
-    """The section .rodata. Raises OSError, ValueError or struct.error where there is none."""
-    with path.open("rb") as file:
-        head = file.read(64)
-        if head[:6] != b"\x7fELF\x02\x01":
-            raise ValueError(f"{path} is no 64-bit little-endian ELF file")
-        (table_offset,) = struct.unpack_from("<Q", head, 40)
-        entry_nbytes, count, names_index = struct.unpack_from("<HHH", head, 58)
-        if not 0 < count <= _MAX_SECTIONS or entry_nbytes < 64:
-            raise ValueError(f"{path} has no table of sections")
-        file.seek(table_offset)
-        table = file.read(count * entry_nbytes)
-        # Of each section: where its name is, its type, flags, address, offset and size.
-        sections = [struct.unpack_from("<IIQQQQ", table, index * entry_nbytes) for index in range(count)]
-        names = _part(file, *sections[names_index][4:6]) if names_index < count else b""
-        for name_at, _, _, _, offset, size in sections:
-            if names[name_at:].startswith(b".rodata\0"):
-                return _part(file, offset, size)
-    raise ValueError(f"{path} has no read-only data")
+def read_only_data(tree: Tree, path: str) -> bytes:
+    """The sections .rodata… of the 64-bit ELF file at `path`; empty if it is none.
+
+    The library is some hundred megabytes of code for GPUs; its texts are less than one.
+    """
+    parts = (tree.read_bytes(path, min(size, _MAX_NBYTES), offset=offset) for offset, size in _sections(tree, path))
+    return b"".join(part or b"" for part in parts)
 
 
-def _part(file: BinaryIO, offset: int, size: int) -> bytes:
-    if size > _MAX_NBYTES:
-        raise ValueError(f"a section of {size} bytes")
-    file.seek(offset)
-    return file.read(size)
+def _sections(tree: Tree, path: str) -> list[tuple[int, int]]:
+    """Where the sections of read-only data are: offset and bytes."""
+    head = tree.read_bytes(path, 64) or b""
+    if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":
+        return []
+    (table,) = struct.unpack_from("<Q", head, 40)
+    size, count, names_at = struct.unpack_from("<HHH", head, 58)
+    rows = tree.read_bytes(path, size * count, offset=table) or b""
+    if size < 64 or len(rows) < size * count or names_at >= count:
+        return []
+    # Of a row: where its name is, then (8 bytes each) type and flags, address, offset, size.
+    sections = [struct.unpack_from("<I4x8x8xQQ", rows, place * size) for place in range(count)]
+    names = tree.read_bytes(path, min(sections[names_at][2], 1 << 20), offset=sections[names_at][1]) or b""
+    return [(offset, nbytes) for name, offset, nbytes in sections if names[name:].startswith(b".rodata")]

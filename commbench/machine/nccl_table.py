@@ -5,7 +5,8 @@ import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+
+from commbench.paths import DATA
 
 # How NCCL_ is mistyped; small letters count too.
 _MISTYPED = frozenset(("CCL", "NCL", "NCC", "NCLL", "NNCL", "NNCCL", "NCCLL", "MCCL", "NCCI", "NCLC", "CNCL", "NCCL"))
@@ -28,6 +29,14 @@ class NcclVariable:
     replacement: str
     note: str
 
+    def is_gone(self, version: tuple[int, ...]) -> bool:
+        """Whether NCCL `version` no longer reads it; a release newer than the table is taken to read as the newest."""
+        return self.last != newest_release() and version_key(self.last) < version
+
+    def is_to_come(self, version: tuple[int, ...]) -> bool:
+        """Whether NCCL `version` does not read it yet. What the oldest release of the table has may be older still."""
+        return self.first != oldest_release() and version < version_key(self.first)
+
 
 @dataclass(frozen=True, slots=True)
 class OtherNames:
@@ -49,7 +58,7 @@ class OtherNames:
 @cache
 def nccl_variables() -> dict[str, NcclVariable]:
     """Every variable that a release of NCCL reads, by name."""
-    with (files("commbench") / "data" / "nccl_env.tsv").open() as file:
+    with (DATA / "nccl_env.tsv").open() as file:
         rows = [NcclVariable(**row) for row in csv.DictReader(file, delimiter="\t")]
     return {row.name: row for row in rows}
 
@@ -57,7 +66,7 @@ def nccl_variables() -> dict[str, NcclVariable]:
 @cache
 def other_names() -> OtherNames:
     """The names that are not NCCL's."""
-    tables = tomllib.loads((files("commbench") / "data" / "env_names.toml").read_text())
+    tables = tomllib.loads((DATA / "env_names.toml").read_text())
     lists = {part: frozenset(tables[part]["names"]) for part in ("rccl", "torch", "gloo")}
     return OtherNames(tables["invented"], tables["elsewhere"], tables["foreign"], **lists)
 
@@ -66,6 +75,12 @@ def other_names() -> OtherNames:
 def newest_release() -> str:
     """The newest release that the table knows."""
     return max((row.last for row in nccl_variables().values()), key=version_key)
+
+
+@cache
+def oldest_release() -> str:
+    """The oldest release whose binary was looked at."""
+    return nccl_variables()["NCCL_DEBUG"].first
 
 
 def version_key(version: str) -> tuple[int, ...]:

@@ -13,8 +13,9 @@ from commbench.machine.gpu import read_gpus
 from commbench.machine.host import ROOT
 from commbench.machine.interfaces import Addresses, read_interfaces
 from commbench.machine.kernel import read_kernel
-from commbench.machine.libraries import read_conf_files, read_software
+from commbench.machine.libraries import read_software
 from commbench.machine.limits import read_limits
+from commbench.machine.nccl_conf import read_conf_files, read_named_files
 from commbench.machine.node import hashed, read_node
 from commbench.machine.pci import read_pci
 from commbench.machine.rdma import read_rdma
@@ -44,6 +45,7 @@ def read_facts(
     gpus = read_gpus(tree, pci, nvml)
     driver = next((gpu.driver for gpu in gpus or () if gpu.driver), "")
     variables = checked_environment(environment)
+    conf_files = read_conf_files(tree, environment)
     facts = Facts(
         taken_utc=datetime.now(UTC).isoformat(timespec="seconds") if tree.is_live else "",
         source=str(root),
@@ -59,7 +61,8 @@ def read_facts(
         software=read_software(tree, environment, driver, has_gpus=bool(gpus)),
         process=_place(tree, process or ProcessFacts(), gpus, variables),
         variables=variables,
-        conf_files=read_conf_files(tree, environment),
+        conf_files=conf_files,
+        readable_files=read_named_files(tree, environment, conf_files),
     )
     return replace(facts, unseen=dict(sorted(tree.unseen.items())))
 

@@ -2,17 +2,20 @@
 
 import os
 import platform
+import re
 import sys
 from collections.abc import Mapping
 
 import commbench
+from commbench.machine.nccl_table import meant_name
 
 # Never the whole environment: it holds secrets.
 KEPT_PREFIXES = ("NCCL_", "TORCH_NCCL_", "GLOO_", "UCX_", "FI_")
 KEPT_NAMES = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MASTER_ADDR")
-# What the checks compare beyond that: places of ranks, counts of the launchers, debugging switches. CCL_ is NCCL_ with
-# a letter lost.
-CHECKED_PREFIXES = (*KEPT_PREFIXES, "CCL_", "RCCL_", "TORCH_DISTRIBUTED_", "TORCH_GLOO_")
+# What the checks compare beyond that: places of ranks, counts of the launchers, debugging switches, mistyped NCCL_.
+CHECKED_PREFIXES = (*KEPT_PREFIXES, "RCCL_", "OFI_NCCL_", "TORCH_DISTRIBUTED_", "TORCH_GLOO_", "TORCH_FR_", "OMP_")
+# A family could still carry one, such as a plugin's login.
+_SECRET = re.compile(r"PASS|SECRET|TOKEN|CREDENTIAL|(?:API|ACCESS|PRIVATE)_?KEY", re.IGNORECASE)
 CHECKED_NAMES = (
     *KEPT_NAMES,
     *("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "NODE_RANK", "NNODES", "MASTER_PORT"),
@@ -45,8 +48,9 @@ def checked_environment(environment: Mapping[str, str] = os.environ) -> dict[str
 
 
 def is_kept(name: str) -> bool:
-    """Whether a variable, or a line of NCCL's files of settings, is one that the checks compare."""
-    return name in CHECKED_NAMES or name.startswith(CHECKED_PREFIXES)
+    """Whether a variable, or a line of NCCL's files of settings, is one that the checks compare; no secret is."""
+    is_ours = name in CHECKED_NAMES or name.startswith(CHECKED_PREFIXES) or bool(meant_name(name))
+    return is_ours and not _SECRET.search(name)
 
 
 def versions() -> dict[str, str]:

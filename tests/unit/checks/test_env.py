@@ -19,6 +19,7 @@ from commbench.machine.facts import (
     RdmaPort,
     SoftwareFacts,
 )
+from commbench.machine.nccl_table import nccl_variables, version_key
 from commbench.results.schema import Finding
 
 RULES = [row for row in load_rules() if row.family == "ENV"]
@@ -44,6 +45,13 @@ def interface(name: str, address: str = "10.0.0.7/24", *, is_up: bool = True) ->
     )
 
 
+def software(version: str) -> SoftwareFacts:
+    """An installed NCCL, with the names that its release reads."""
+    key = version_key(version)
+    names = (row.name for row in nccl_variables().values() if not row.is_gone(key) and not row.is_to_come(key))
+    return SoftwareFacts(nccl_loadable=version, nccl_plugins=(), nccl_names=tuple(names))
+
+
 # Two nodes of a sound cluster: eight GPUs and eight HCAs each, InfiniBand, and an Ethernet for the rest.
 SOUND = Facts(
     host=HostFacts("n1", resolves_to=("10.0.0.7",)),
@@ -57,7 +65,7 @@ SOUND = Facts(
         interface("eth0"),
         interface("eth1"),
     ),
-    software=SoftwareFacts(nccl_loadable="2.27.7", nccl_plugins=()),
+    software=software("2.27.7"),
     process=ProcessFacts(local_size=1),
     conf_files=(),
 )
@@ -66,7 +74,7 @@ ROCE = replace(SOUND, rdma=tuple(rdma(f"mlx5_{index}", layer="Ethernet") for ind
 
 
 def with_nccl(version: str, facts: Facts = SOUND) -> Facts:
-    return replace(facts, software=replace(facts.software, nccl_loadable=version))
+    return replace(facts, software=software(version))
 
 
 def with_conf(*lines: str, path: str = "/etc/nccl.conf", facts: Facts = SOUND) -> Facts:
@@ -398,6 +406,9 @@ def test_the_installed_library_has_the_last_word_on_names():
     library = replace(SOUND.software, nccl_names=("NCCL_DEBUG", "NCCL_OF_A_BUILD", "NCCL_CHECK_MODE", "NCCL_MNNVL"))
     own_build = replace(SOUND, software=library)
     assert faults("NCCL_OF_A_BUILD=1 NCCL_CHECK_MODE=DEFAULT NCCL_MNNVL=1", own_build) == []
+    assert faults("NCCL_IB_TIMEOUT=22", own_build) == ["warn ENV-NAME-REMOVED"]
+    unreadable = replace(SOUND, software=replace(SOUND.software, nccl_names=()))
+    assert faults("NCCL_IB_TIMEOUT=22", unreadable) == []
 
 
 def test_the_nearest_name_is_said_and_the_search_is_bounded():
