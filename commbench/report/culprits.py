@@ -175,7 +175,7 @@ def _count(number: int, noun: str) -> str:
 def _by_weight(verdicts: Iterable[Verdict]) -> list[Verdict]:
     """Those that concern most first: failures, groups, nodes, then by how slow."""
     order = list(_KINDS)
-    return sorted(verdicts, key=lambda one: (order.index(one.suspect.kind), -one.effect))
+    return sorted(verdicts, key=lambda one: (order.index(one.suspect.kind), -round(one.effect, 1), one.suspect.members))
 
 
 def _some(names: Sequence[str]) -> str:
