@@ -206,7 +206,7 @@ def _rule(diagnosis: Diagnosis, suspect: Suspect) -> tuple[int, int]:
 def _decide(diagnosis: Diagnosis, suspect: Suspect, effect: float) -> State:
     """Slow again in nearly all retests: is it enough to accuse?"""
     if effect < diagnosis.criteria.accuse:
-        return "not reproduced"
+        return "slight"
     allowed = diagnosis.allowed_seconds
     if allowed is not None and not isinf(effect) and exp(suspect.usual + effect) <= allowed:
         return "within expectation"

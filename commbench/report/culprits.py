@@ -82,6 +82,7 @@ def tell_culprits(diagnosis: Diagnosis, verdicts: Sequence[Verdict]) -> list[str
         lines.append(f"  {option}")
     for state, words in (
         ("open", "suspected, but not measured again often enough"),
+        ("slight", "slower again when measured again, but by too little to accuse"),
         ("within expectation", "slower than the others, but within the expectation"),
         ("not reproduced", "suspected, but not reproduced when measured again"),
     ):

@@ -108,6 +108,12 @@ def test_a_cluster_that_moved_since_the_first_rounds_clears_and_confirms_the_sam
     assert named(retested(healthy_later, diagnosis)[0]) == []
 
 
+def test_who_is_slower_by_too_little_is_not_accused():
+    machine = FakePairs(16, **CALM, slow_send={2: 1.06}, slow_receive={2: 1.06})
+    verdicts, _ = retested(machine, first_rounds(machine, cluster(16)))
+    assert named(verdicts, "slight") == [("node", (2,), "both")]
+
+
 def test_without_retests_a_suspect_stays_open():
     machine = FakePairs(6, **CALM, slow_send={2: 1.5})
     verdicts = settle(first_rounds(machine, cluster(6)), NOTHING)
