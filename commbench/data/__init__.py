@@ -1,1 +1,1 @@
-"""Tables with their source."""
+"""Tables that the program reads, each with its sources."""
