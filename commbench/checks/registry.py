@@ -97,7 +97,13 @@ class Rule:
 
 
 # The modules that declare rules: a new family is a new module and a line here.
-_MODULES = ("host",)
+_MODULES = (
+    *("env_names", "env_values", "env_algorithms", "env_files", "env_interfaces", "env_devices"),
+    *("env_production", "env_rendezvous", "env_process"),
+    *("host", "host_kernel", "gpu_bus", "gpu", "gpu_state", "gpu_links", "pci"),
+    *("nic", "nic_roce", "nic_counters", "nic_interfaces", "affinity", "affinity_ranks", "software"),
+    *("con_software", "con_machine", "con_devices", "con_ranks"),
+)
 _RULES: dict[str, Rule] = {}
 
 

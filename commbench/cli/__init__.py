@@ -61,7 +61,7 @@ def cli() -> None:
     commbench report results/RUN                      its table, plots, and report.html
     commbench export results/RUN --to galvatron -o .  a planner's files from it
     commbench import all_reduce_perf.log              another tool's results, as a run
-    commbench topo --from topo.txt                    how a machine is wired, from nvidia-smi topo -m and its like
+    commbench topo                                    how this machine is wired; --from another, or nvidia-smi topo -m
 
     Exit codes: 0 fine; 1 wrong data; 2 usage; 3 could not measure or read; 124 a hang was ended; 130 Ctrl-C.
     """

@@ -30,6 +30,7 @@ class HostFacts:
     uptime_seconds: float | None = None
     clock_utc_seconds: float | None = None
     resolves_to: tuple[str, ...] | None = None  # the addresses of its own host name
+    disks: dict[str, float] | None = None  # the fraction that is used of the file systems of /, /tmp and /var
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,7 @@ class PciDevice:
     width_max: int | None = None
     revision: str = ""  # `ff`: the device has fallen off the bus
     acs: tuple[str, ...] | None = None
+    root: str = ""  # the host bridge, such as pci0000:3a
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,8 @@ class GidFacts:
 class RdmaPort:
     """A port of an RDMA device. `state`: active, down, init, armed; `physical_state`: linkup, disabled, polling, …
 
-    `counters`: those that a check compares, by the kernel's name. `pkeys`: hexadecimal as the kernel writes them.
+    `counters`: those that a check compares, by the kernel's name. `pkeys`: hexadecimal as the kernel writes them, those
+    in use. `gids`: up to the last that is in use. `mtu_nbytes`: of `interface`; the port's own is not in /sys.
     """
 
     device: str
@@ -223,7 +226,8 @@ class RdmaDevice:
 class InterfaceFacts:
     """A network interface. `kind`: ethernet, infiniband, loopback, bridge, bond, virtual, wireless. Speed in bytes/s.
 
-    `addresses`: needed to compare with MASTER_ADDR and subnets.
+    `addresses`: with their subnets, such as 10.0.0.5/24, for comparison with MASTER_ADDR and each other; without those
+    that are valid on one link alone. None: not seen.
     """
 
     name: str
@@ -259,6 +263,7 @@ class SoftwareFacts:
     imex: str = ""
     preload: str = ""  # LD_PRELOAD
     infiniband_devices: int | None = None  # /dev/infiniband/uverbs*
+    nccl_names: tuple[str, ...] | None = None  # the variables that the libnccl that loads reads, from its binary
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +292,11 @@ class ProcessFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything. `variables`: the allow-listed environment, never the whole; `hashes`: of files given by --same."""
+    """Everything. `variables`: the allow-listed environment, never the whole; `hashes`: of files given by --same.
+
+    `variable_sources`: where a variable was read, such as job.sh:17, if not in this process's environment;
+    `conf_files`: the one that wins first; `readable_files`: whether the files that variables name can be read.
+    """
 
     schema_version: int = FACTS_SCHEMA_VERSION
     taken_utc: str = ""
@@ -304,7 +313,9 @@ class Facts:
     software: SoftwareFacts = SoftwareFacts()
     process: ProcessFacts = ProcessFacts()
     variables: dict[str, str] = field(default_factory=dict)
+    variable_sources: dict[str, str] = field(default_factory=dict)
     conf_files: tuple[ConfFile, ...] | None = None
+    readable_files: dict[str, bool] = field(default_factory=dict)
     hashes: dict[str, str] = field(default_factory=dict)
     unseen: dict[str, str] = field(default_factory=dict)
 
@@ -314,4 +325,4 @@ class Facts:
             if path in self.unseen:
                 return self.unseen[path]
             path = path.rpartition(".")[0]
-        return f"{self.source} does not say"
+        return "this machine does not say" if self.source == "/" else f"{self.source} does not say"

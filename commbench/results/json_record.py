@@ -25,12 +25,20 @@ def read_json_record(path: Path, kind: type[Record], *, newest: int, noun: str, 
         raise CommbenchError(
             f"no {noun} in {path.parent}: cannot read {path.name} ({error.strerror}); {hint}."
         ) from error
+    return decode_json_record(text, str(path), kind, newest=newest, noun=noun)
+
+
+def decode_json_record(text: bytes, source: str, kind: type[Record], *, newest: int, noun: str) -> Record:
+    """The record of `kind` in `text`, which was read from `source`.
+
+    Raises CommbenchError if it is of a schema after `newest`, or is no such record.
+    """
     try:
         found = msgspec.json.decode(text, type=_Version).schema_version
         if found > newest:
             raise CommbenchError(
-                f"{path} has schema {found}, this commbench reads up to {newest}: update commbench to read it."
+                f"{source} has schema {found}, this commbench reads up to {newest}: update commbench to read it."
             )
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise CommbenchError(f"{path} is not a {noun} of commbench: {error}.") from error
+        raise CommbenchError(f"{source} is not a {noun} of commbench: {error}.") from error

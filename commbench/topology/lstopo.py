@@ -10,6 +10,7 @@ from commbench.errors import CommbenchError
 from commbench.results.importers.lines import shown
 from commbench.results.schema import Finding
 from commbench.topology.graph import MAX_DEVICES, Device, Link, Place, Topology, enumerate_keys
+from commbench.topology.lstopo_nvlink import add_nvlinks
 from commbench.topology.numbers import read_cpu_mask, read_mask, read_whole
 from commbench.topology.tree import Way, link_devices
 from commbench.topology.xml_tree import Element, read_xml, root_tag
@@ -17,6 +18,7 @@ from commbench.topology.xml_tree import Element, read_xml, root_tag
 FORMAT = "lstopo"
 _GPU_CLASSES = ("0300", "0302", "0380", "1200")
 _NIC_CLASSES = ("0200", "0207", "0208")
+_GPU_VENDORS = ("10de", "0000")  # what boards have for a display is of others; 0000: somebody took the names out
 _GPU_NAMES = ("nvml", "cuda", "rsmi")  # what a display adapter of a board has not
 
 
@@ -47,19 +49,25 @@ class _Machine:
 def read(text: str, source: str) -> Topology:
     """The machine of lstopo's XML. Raises CommbenchError if it is no XML, or tells of no GPU and no NIC."""
     root = read_xml(text, source)
+    topology = read_objects(root, source, FORMAT, "lstopo --of xml --whole-io")
+    return add_nvlinks(topology, root)
+
+
+def read_objects(root: Element, source: str, format_name: str, wanted: str) -> Topology:
+    """The machine of hwloc's objects below `root`. Raises CommbenchError for none; `wanted`: what to run instead."""
     machine = _Machine(source)
     for child in root.named("object"):
         _collect_nodes(machine, child)
         _walk(machine, child, _Above())
     if not machine.devices:
         raise CommbenchError(
-            f"{source} tells of NUMA nodes ({len(machine.places)}), and of no GPU and no NIC: run lstopo --of xml "
-            "--whole-io on the machine itself."
+            f"{source} tells of NUMA nodes ({len(machine.places)}), and of no GPU and no NIC: run {wanted} "
+            "on the machine itself."
         )
     machine.devices.sort(key=lambda device: (device.kind, int(device.key[3:])))
     links = link_devices(machine.devices, machine.ways, bridges_of_a_port=1)
     findings = _not_seen(machine, links, source)
-    return Topology(FORMAT, source, tuple(machine.devices), tuple(links), _used_places(machine), tuple(findings))
+    return Topology(format_name, source, tuple(machine.devices), tuple(links), _used_places(machine), tuple(findings))
 
 
 def _not_seen(machine: _Machine, links: list[Link], source: str) -> list[Finding]:
@@ -144,10 +152,10 @@ def _nodes(mask: str) -> tuple[int, ...]:
 
 def _add(machine: _Machine, pci: Element, above: _Above) -> None:
     """A device for a GPU; for a NIC one for each RDMA device, or for each interface where it has none."""
-    kind, bus_id = pci.get("pci_type")[:4], shown(pci.get("pci_busid"))
+    kind, vendor, bus_id = pci.get("pci_type")[:4], pci.get("pci_type")[6:10], shown(pci.get("pci_busid"))
     names = [shown(child.get("name")) for child in pci.named("object") if child.get("type") == "OSDev"]
     if kind in _GPU_CLASSES:
-        if any(name.startswith(_GPU_NAMES) for name in names) or kind != "0300":
+        if any(name.startswith(_GPU_NAMES) for name in names) or kind != "0300" or vendor in _GPU_VENDORS:
             _append(machine, "gpu", next((name for name in names if name.startswith(_GPU_NAMES)), ""), bus_id, above)
     elif kind in _NIC_CLASSES:
         rdma = [name for name in names if name.startswith(("mlx", "ibp", "roce", "bnxt_re", "irdma", "efa", "hfi"))]

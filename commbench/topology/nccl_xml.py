@@ -12,7 +12,7 @@ from commbench.errors import CommbenchError
 from commbench.results.importers.lines import shown
 from commbench.results.schema import Finding
 from commbench.topology.graph import MAX_DEVICES, Device, Link, Place, Topology, enumerate_keys
-from commbench.topology.link_rates import nvlink_rate, pcie_rate
+from commbench.topology.link_rates import nic_gigabits, nvlink_rate, pcie_rate
 from commbench.topology.numbers import read_cpu_mask, read_whole
 from commbench.topology.tree import Way, link_devices
 from commbench.topology.xml_tree import Element, read_xml, root_tag
@@ -21,7 +21,6 @@ from commbench.units import GB
 FORMAT = "nccl-topology"
 _BRIDGE, _DISPLAY, _ACCELERATOR, _NETWORK = "0x06", "0x03", "0x12", "0x02"
 _NVSWITCH = "0x0680"
-_NIC_GIGABITS = {1.0, 10.0, 20.0, 25.0, 40.0, 50.0, 56.0, 100.0, 200.0, 400.0, 800.0}
 _SLOW_SWITCH = 1e9  # below this a switch would hold back every device under it
 
 
@@ -183,7 +182,7 @@ def _odd_rates(machine: _Machine) -> list[Finding]:
     """A finding for each line rate that no NIC has, with the NICs that the file gives it to."""
     odd: dict[float, list[str]] = {}
     for nic in machine.devices:
-        if nic.bytes_per_second is not None and nic.bytes_per_second * 8 / GB not in _NIC_GIGABITS:
+        if nic.bytes_per_second is not None and nic.bytes_per_second * 8 / GB not in nic_gigabits():
             odd.setdefault(nic.bytes_per_second, []).append(nic.key)
     return [
         Finding(

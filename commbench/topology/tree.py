@@ -46,6 +46,8 @@ def _link(pair: tuple[str, str], here: Way, there: Way, bridges_of_a_port: int) 
 
 
 def _over_the_host(here: Way, there: Way) -> str:
+    if here.host and here.host == there.host:
+        return "phb"
     if not here.numa or not there.numa:
         return "unknown"
     if here.numa != there.numa:

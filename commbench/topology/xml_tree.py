@@ -17,15 +17,21 @@ _MAX_VALUE = 4096
 
 @dataclass(slots=True)
 class Element:
-    """An element: its tag, its attributes (those of 4096 characters at most), and what is in it."""
+    """An element: its tag, its attributes (those of 4096 characters at most), the elements and the text in it."""
 
     tag: str
     attributes: dict[str, str]
     children: list["Element"] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
 
     def get(self, name: str) -> str:
         """An attribute; empty where it is not there."""
         return self.attributes.get(name, "")
+
+    @property
+    def text(self) -> str:
+        """What stands in the element itself, between its tags."""
+        return "".join(self.pieces)
 
     def named(self, tag: str) -> Iterator["Element"]:
         """The children of this tag."""
@@ -40,6 +46,7 @@ def read_xml(text: str, source: str) -> Element:
     parser.StartDoctypeDeclHandler = reader.doctype
     parser.StartElementHandler = reader.start
     parser.EndElementHandler = reader.end
+    parser.CharacterDataHandler = reader.characters
     try:
         parser.Parse(text.strip().encode("utf-8", errors="replace"), True)
     except ExpatError as error:
@@ -93,6 +100,10 @@ class _Reader:
         else:
             self.root = element
         self._open.append(element)
+
+    def characters(self, text: str) -> None:
+        if self._open and not text.isspace():
+            self._open[-1].pieces.append(text)
 
     def end(self, tag: str) -> None:
         self._open.pop()

@@ -40,6 +40,13 @@ def test_a_table_of_topo_needs_no_library_for_numbers_or_plots() -> None:
     assert HEAVY & set(ended.stdout.rpartition("LOADED")[2].split()) == {"rich"}
 
 
+@pytest.mark.parametrize(("arguments", "needed"), [(["topo"], {"rich"}), (["topo", "--snapshot"], {"msgspec"})])
+def test_this_machine_is_read_without_libraries_for_numbers_or_plots(arguments: list[str], needed: set[str]) -> None:
+    code = _LIST_MODULES.format(arguments=arguments)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert HEAVY & set(ended.stdout.rpartition("LOADED")[2].split()) == needed
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["sweep", "--help"]])
 def test_help_starts_in_four_times_the_time_of_click(arguments: list[str]) -> None:
     ratios = []

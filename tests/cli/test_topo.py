@@ -1,13 +1,17 @@
 """`commbench topo`."""
 
 import json
+import socket
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from commbench.machine.facts import Facts
+from commbench.machine.snapshot import format_snapshot
 from tests.cli.conftest import Call
+from tests.trees import dgx_facts
 from tests.unit.topology.make import MATRIX
 from tests.unit.topology.samples import P2P
 
@@ -58,7 +62,9 @@ def test_standard_input_and_an_output_file(
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        ([], 2, "the live machine is not read: give --from FILE"),
+        (["--as", "ibstat"], 2, "--as says what a file is: give the file too"),
+        (["--snapshot", "--from", "{file}"], 2, "this machine as JSON: leave --from out"),
+        (["--snapshot", "-o", "/nowhere/host.json"], 3, "cannot write /nowhere/host.json"),
         (["--from", "/nowhere/topo.txt"], 3, "cannot read /nowhere/topo.txt: No such file or directory."),
         (["--from", "{file}", "--as", "graph"], 2, "unknown format 'graph'"),
         (["--from", "{file}", "-o", "/nowhere/out"], 3, "cannot write /nowhere/out"),
@@ -93,3 +99,36 @@ def test_the_plot_is_written_beside_the_table(call: Call, topo_file: str, tmp_pa
 def test_a_plot_that_cannot_be_written_is_one_sentence(call: Call, topo_file: str) -> None:
     ended = call("topo", "--from", topo_file, "--plot", "/nowhere/machine.png")
     assert (ended.code, ended.err) == (3, "commbench: cannot write /nowhere/machine.png: No such file or directory.\n")
+
+
+def test_this_machine(call: Call) -> None:
+    ended = call("topo")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith(f"{socket.gethostname()}: ")
+    assert "(machine)" in ended.out
+
+
+def test_a_snapshot_reads_as_this_machine_does(call: Call, tmp_path: Path) -> None:
+    ended = call("topo", "--snapshot", "-o", str(tmp_path / "host.json"))
+    assert (ended.code, ended.out) == (0, "")
+    assert "no other variable, serial number, hardware address or GUID" in ended.err
+    live, there = (json.loads(call("topo", "--format", "json", *more).out)
+                   for more in ([], ["--from", str(tmp_path / "host.json")]))  # fmt: skip
+    assert (live["format"], there["format"]) == ("machine", "snapshot")
+    assert live["devices"] == there["devices"]
+
+
+def test_a_snapshot_of_tomorrow_is_refused(call: Call, tmp_path: Path) -> None:
+    text = format_snapshot(Facts()).replace('"schema_version": 1', '"schema_version": 9')
+    (tmp_path / "host.json").write_text(text)
+    ended = call("topo", "--from", str(tmp_path / "host.json"))
+    assert (ended.code, ended.out) == (3, "")
+    assert "host.json has schema 9, this commbench reads up to 1" in ended.err
+
+
+def test_another_machine_from_its_snapshot(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "dgx.json").write_text(format_snapshot(dgx_facts()))
+    out = call("topo", "--from", str(tmp_path / "dgx.json"), "--plot", str(tmp_path / "dgx.png")).out
+    assert out.startswith("dgx.json: 8 GPUs, 8 NICs (snapshot)\n")
+    assert " GPU7   NV18   NV18   NV18   NV18   NV18   NV18   NV18      X    SYS    SYS    SYS    SYS   NODE" in out
+    assert (tmp_path / "dgx.png").read_bytes().startswith(b"\x89PNG")

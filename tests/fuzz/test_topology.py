@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commbench.errors import CommbenchError
-from commbench.report.topology import TOPOLOGY_FORMATS
 from commbench.topology import FORMATS, read_topology
 from tests.unit.results.importers.mutate import mutate
 from tests.unit.topology.samples import SAMPLES
+from tests.unit.topology.whole import show_whole
 
 EXAMPLES = 120
 OTHERS = [text.encode() for text in SAMPLES.values()]
@@ -20,13 +20,9 @@ OTHERS = [text.encode() for text in SAMPLES.values()]
 def show(data: bytes, format_name: str | None) -> str | None:
     """The sentence that refuses `data`; None where it was read, and every form of the result could be written."""
     try:
-        topology = read_topology(data, "topo.txt", format_name)
+        show_whole(data, format_name)
     except CommbenchError as error:
         return str(error)
-    keys = [device.key for device in topology.devices]
-    assert len(set(keys)) == len(keys)
-    assert {key for link in topology.links for key in (link.first, link.second)} <= set(keys)
-    assert all(write(topology) for write in TOPOLOGY_FORMATS.values())
     return None
 
 

@@ -56,7 +56,7 @@ def test_what_nobody_could_see_is_skipped_with_its_reason() -> None:
         (-1, True, "ok"),
         (16 << 30, True, "ok"),
         (64 << 10, True, "fail"),
-        (64 << 10, False, "warn"),
+        (64 << 10, False, "skip"),
         (1 << 30, True, "warn"),
     ],
 )

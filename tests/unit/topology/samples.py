@@ -1,5 +1,17 @@
 """A small text of every format, which the fuzzer damages."""
 
+from commbench.machine.facts import (
+    CpuFacts,
+    Facts,
+    GpuFacts,
+    HostFacts,
+    NumaNode,
+    NvLinkFacts,
+    PciDevice,
+    RdmaDevice,
+    RdmaPort,
+)
+from commbench.machine.snapshot import format_snapshot
 from tests.unit.topology.make import MATRIX
 
 NCCL_XML = """\
@@ -177,14 +189,125 @@ mlx5_1  1       0       fe80:0000:0000:0000:0000:00ff:fe00:0002                 
 n_gids_found=5
 """
 
+LSTOPO_TEXT = """\
+Machine (P#0 total=16GiB Backend=Linux)
+  Package L#0 (P#0 CPUModel="A processor")
+    NUMANode L#0 (P#0 local=8GiB total=8GiB)
+    L3Cache L#0 (size=10MiB)
+      Core L#0 (P#0)
+        PU L#0 (P#0)
+    HostBridge L#0 (buses=0000:[10-1f])
+      PCIBridge L#1 (busid=0000:10:01.0 id=8086:2030 class=0604(PCIBridge) link=15.75GB/s buses=0000:[11-14])
+        PCIBridge L#2 (busid=0000:11:00.0 id=10b5:8764 class=0604(PCIBridge) buses=0000:[12-14])
+          PCIBridge L#3 (busid=0000:12:00.0 id=10b5:8764 class=0604(PCIBridge) buses=0000:[13-13])
+            PCI L#0 (busid=0000:13:00.0 id=10de:20b0 class=0302(3D) link=15.75GB/s)
+              GPU L#0 "nvml0"
+          PCIBridge L#4 (busid=0000:12:01.0 id=10b5:8764 class=0604(PCIBridge) buses=0000:[14-14])
+            PCI L#1 (busid=0000:14:00.0 id=15b3:101b class=0207(InfiniBand) link=15.75GB/s)
+              Net L#1 "ib0"
+              OpenFabrics L#2 "mlx5_0"
+    HostBridge L#5 (buses=0000:[00-00])
+      PCI L#2 (busid=0000:00:02.0 id=1a03:2000 class=0300(VGA))
+  Package L#1 (P#1 CPUModel="A processor")
+    NUMANode L#1 (P#1 local=8GiB total=8GiB)
+    HostBridge L#6 (buses=0000:[80-8f])
+      PCI L#3 (busid=0000:81:00.0 id=10de:1db5 class=0300(VGA))
+depth 0: 1 Machine (type #0)
+"""
+
+LSPCI_TREE = """\
+-+-[0000:86]-+-00.0  Mellanox Technologies MT27800 Family [ConnectX-5]
+ |           \\-00.1  Mellanox Technologies MT27800 Family [ConnectX-5]
+ +-[0000:3a]-+-00.0-[3b-41]----00.0-[3c-41]--+-04.0-[3d]--
+ |           |                               +-08.0-[3e]--+-00.0  NVIDIA Corporation GA100 [A100 PCIe 40GB]
+ |           |                               |            \\-00.1  NVIDIA Corporation GA100 High Definition Audio
+ |           |                               +-10.0-[3f]----00.0  NVIDIA Corporation GA100 [A100 PCIe 40GB]
+ |           |                               \\-14.0-[40]----00.0-[41]----01.0-[42]----00.0  Intel Ethernet 810
+ |           +-02.0-[50]----00.0  NVIDIA Corporation GA100 [A100 PCIe 40GB]
+ |           \\-05.0  Intel Corporation Device 2034
+ \\-[0000:00]-+-00.0  Intel Corporation Sky Lake-E DMI3 Registers
+             \\-1c.5-[02-03]----00.0-[03]----00.0  ASPEED Technology, Inc. ASPEED Graphics Family
+"""
+
+IFCONFIG = """\
+docker0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500
+        inet 172.17.0.1  netmask 255.255.0.0  broadcast 172.17.255.255
+        ether 02:42:00:00:00:01  txqueuelen 0  (Ethernet)
+
+eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 9000
+        inet 192.0.2.23  netmask 255.255.255.0  broadcast 192.0.2.255
+        inet6 2001:db8::17  prefixlen 64  scopeid 0x0<global>
+        RX packets 304675330  bytes 388788486256 (388.7 GB)
+
+eth1: flags=4099<UP,BROADCAST,MULTICAST>  mtu 1500
+        ether 04:41:00:00:00:02  txqueuelen 1000  (Ethernet)
+
+lo: flags=73<UP,LOOPBACK,RUNNING>  mtu 65536
+        inet 127.0.0.1  netmask 255.0.0.0
+"""
+
+IFCONFIG_OLD = """\
+ib0       Link encap:InfiniBand  HWaddr 80:00:00:02
+          inet addr:192.0.2.7  Bcast:192.0.2.255  Mask:255.255.255.0
+          UP BROADCAST RUNNING MULTICAST  MTU:2044  Metric:1
+
+lo        Link encap:Local Loopback
+          inet addr:127.0.0.1  Mask:255.0.0.0
+          UP LOOPBACK RUNNING  MTU:65536  Metric:1
+"""
+
+SMI_LIST = """\
+GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-00000000-0000-0000-0000-000000000000)
+GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-00000000-0000-0000-0000-000000000001)
+  MIG 2g.20gb     Device  0: (UUID: MIG-00000000-0000-0000-0000-000000000002)
+  MIG 2g.20gb     Device  1: (UUID: MIG-00000000-0000-0000-0000-000000000003)
+  MIG 1g.10gb     Device  2: (UUID: MIG-00000000-0000-0000-0000-000000000004)
+"""
+
+_LANES = tuple(NvLinkFacts(number, True, 4, f"0000:{0xC4 + number:02x}:00.0", "switch") for number in range(2))
+SNAPSHOT = format_snapshot(
+    Facts(
+        source="/",
+        host=HostFacts(name="n1"),
+        cpu=CpuFacts(numa_nodes=(NumaNode(0, "0-7"), NumaNode(1, "8-15"))),
+        pci=(
+            PciDevice("0000:10:01.0", "bridge", numa_node=0, root="pci0000:10"),
+            PciDevice("0000:11:00.0", "bridge", "0000:10:01.0", numa_node=0, speed_max_gts=16.0, width=16,
+                      root="pci0000:10"),
+            PciDevice("0000:12:00.0", "bridge", "0000:11:00.0", numa_node=0, root="pci0000:10"),
+            PciDevice("0000:12:01.0", "bridge", "0000:11:00.0", numa_node=0, root="pci0000:10"),
+            PciDevice("0000:13:00.0", "gpu", "0000:12:00.0", "10de", numa_node=0, cpus="0-7", speed_gts=2.5,
+                      speed_max_gts=16.0, width=16, root="pci0000:10"),
+            PciDevice("0000:14:00.0", "nic", "0000:12:01.0", "15b3", numa_node=0, cpus="0-7", speed_max_gts=16.0,
+                      width=8, root="pci0000:10"),
+            PciDevice("0000:81:00.0", "gpu", "", "10de", numa_node=1, speed_max_gts=16.0, width=16, root="pci0000:81"),
+        ),
+        gpus=(
+            GpuFacts(0, "0000:13:00.0", "A GPU", nvlinks=_LANES),
+            GpuFacts(1, "0000:81:00.0", "A GPU", nvlinks=_LANES),
+        ),
+        rdma=(
+            RdmaDevice("mlx5_0", "0000:14:00.0", ports=(
+                RdmaPort("mlx5_0", 1, "active", bytes_per_second=25e9, link_layer="InfiniBand"),
+                RdmaPort("mlx5_0", 2, "down", link_layer="InfiniBand"),
+            )),
+        ),
+    )
+)  # fmt: skip
+
 SAMPLES = {
+    "snapshot": SNAPSHOT,
     "nccl-topology": NCCL_XML,
     "nccl-graph": NCCL_GRAPH,
     "lstopo": LSTOPO,
+    "lstopo-text": LSTOPO_TEXT,
+    "lspci-tree": LSPCI_TREE,
     "rocm-smi": ROCM,
     "ibstat": IBSTAT,
     "ibv_devinfo": DEVINFO,
     "show_gids": SHOW_GIDS,
+    "ifconfig": IFCONFIG,
     "nvidia-smi-p2p": P2P,
     "nvidia-smi-topo": MATRIX,
+    "nvidia-smi-list": SMI_LIST,
 }
