@@ -23,6 +23,9 @@ COMMANDS = {
     "sweep": "measure collectives over sizes and groups",
     "fit": "alpha and beta of stored runs, with intervals and errors",
     "report": "the table, plots and one page (report.html) of stored runs",
+    "compare": "faster, slower or noise: two sets of runs, and what else changed",
+    "baseline": "keep named sets of runs to compare with: save, list, show, remove",
+    "history": "dated runs: a trend of alpha and B, and when it stepped",
     "import": "read results of other tools into a run",
     "topo": "how a machine is wired: GPUs, NICs, link classes, the nearest NIC",
 }
@@ -56,6 +59,7 @@ def cli() -> None:
     torchrun --nproc-per-node 8 -m commbench sweep    the same, as the launcher's ranks
     commbench fit results/RUN                         alpha and beta of it, and how far to trust them
     commbench report results/RUN                      its table, plots, and report.html
+    commbench compare before after                    faster, slower, or noise
     commbench import all_reduce_perf.log              another tool's results, as a run
     commbench topo --from topo.txt                    how a machine is wired, from nvidia-smi topo -m and its like
 
