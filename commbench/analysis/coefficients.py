@@ -1,8 +1,8 @@
 """Did alpha change, or B: the times of all cases of a link class, held against the shares of both in the base.
 
-Where a time is alpha + beta q, one that changed to alpha x + beta y q is a x + (1 - a) y of what it was, with a the share
-of alpha in it. So x and y are the coefficients of the relative times over the shares, launch by
-launch; what a curve has of bends is in both times and cancels. The launches' x and y are then compared like any value.
+Where a time is alpha + beta q, one that changed to alpha x + beta y q is a x + (1 - a) y of what it was, with a the
+share of alpha in it. So x and y are the coefficients of the relative times over the shares, launch by launch; what a
+curve has of bends is in both times and cancels. The launches' x and y are then compared like any value.
 """
 
 from collections import defaultdict

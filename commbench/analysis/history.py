@@ -17,7 +17,7 @@ from commbench.analysis.steps import MIN_RUNS, find_steps, noise_of
 from commbench.errors import CommbenchError
 from commbench.results.store import Run
 
-MOST_RUNS = 2000  # the search for steps is quadratic
+MOST_RUNS = 1000  # the search for steps is quadratic
 _COMMON = 0.5  # of the cases that most runs measured: a run with fewer is of another kind
 _MOST_CAUSES = 3
 

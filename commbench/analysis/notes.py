@@ -31,7 +31,7 @@ def side_notes(base: Sequence[Run], new: Sequence[Run], same: bool) -> Iterator[
 def _run_notes(side: str, run: Run) -> Iterator[str]:
     wrong = sum(row.status == "wrong" for row in run.rows)
     if wrong:
-        yield f"{side} run {run.directory.name} returned wrong data in {wrong} of {len(run.rows)} rows: explain that first."
+        yield f"{side} run {run.directory.name} has wrong data in {wrong} of {len(run.rows)} rows: see to that first."
     if run.record.outcome != "complete":
         lacking = sum(row.seconds_median is None for row in run.rows)
         partial = sum(row.status == "partial" for row in run.rows)
@@ -63,8 +63,8 @@ def knowledge_notes(cases: Sequence[CaseChange], rules: Rules) -> Iterator[str]:
         need = MIN_FREEDOM + 2
         yield (
             f"{runs} do not show how far launches differ: {rules.assumed_spread:.0%} for a launch as a whole and as "
-            "much for a case are assumed (standard deviations), more where its batches scatter more. Whether that holds on "
-            f"this machine cannot be known from these runs; of {need} runs in all, such as 3 and 1, it is measured."
+            "much for a case are assumed (standard deviation), more where its batches scatter more. Whether that holds "
+            f"on this machine cannot be known from these runs; of {need} runs in all, such as 3 and 1, it is measured."
         )
     elif methods == {"ranks"}:
         yield f"{runs}: ranks of launches (Mann-Whitney, Holm over all claims), no distribution assumed."

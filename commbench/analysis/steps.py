@@ -6,8 +6,10 @@ Sources: Friedrich et al., Journal of Computational and Graphical Statistics 17 
 dynamic program; the median of absolute differences of neighbours: Hampel, JASA 69 (1974).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import log, sqrt
+from heapq import heappop, heappush, heappushpop
+from math import inf, log, sqrt
 
 import numpy as np
 
@@ -55,23 +57,36 @@ def find_steps(values: Floats, least: float) -> list[Step]:
 
 
 def _cheapest_starts(values: Floats, price: float) -> list[int]:
-    """Where levels start, by dynamic programming over the last one: O(n²) medians."""
+    """Where levels start, by dynamic programming over the last one."""
     n = len(values)
-    costs, previous = np.full(n + 1, np.inf), np.zeros(n + 1, dtype=int)
-    costs[0] = -price
-    for end in range(_SHORTEST, n + 1):
-        for start in range(end - _SHORTEST + 1):
-            if costs[start] + price < costs[end]:
-                piece = values[start:end]
-                cost = costs[start] + price + float(np.abs(piece - np.median(piece)).sum())
-                if cost < costs[end]:
-                    costs[end], previous[end] = cost, start
+    costs, previous = [-price] + [inf] * n, [0] * (n + 1)
+    for start in range(n):
+        for length, error in enumerate(_absolute_errors(values[start:].tolist()), start=1):
+            cost = costs[start] + price + error
+            if length >= _SHORTEST and cost < costs[start + length]:
+                costs[start + length], previous[start + length] = cost, start
     starts: list[int] = []
     end = n
     while end:
-        end = int(previous[end])
+        end = previous[end]
         starts.insert(0, end)
     return starts
+
+
+def _absolute_errors(values: list[float]) -> Iterator[float]:
+    """The sum of absolute differences from the median, of the first value, the first two, …: two heaps meet there."""
+    below: list[float] = []  # negated, so that the largest is first
+    above: list[float] = []
+    difference = 0.0  # the sum above less that below
+    for value in values:
+        moved = -heappushpop(below, -value)
+        heappush(above, moved)
+        difference += 2 * moved - value
+        if len(above) > len(below) + 1:
+            back = heappop(above)
+            heappush(below, -back)
+            difference -= 2 * back
+        yield difference - (above[0] if len(above) > len(below) else 0.0)
 
 
 def _levels(values: Floats, starts: list[int]) -> Floats:

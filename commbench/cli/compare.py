@@ -54,8 +54,8 @@ def compare(
 
     Each is a run's directory, a directory of runs, a baseline's name, or another tool's file that `commbench import`
     reads; one BASE and one NEW need no `--`. First comes what else changed (NCCL, NCCL_*, drivers, kernel, links,
-    hosts), the most suspicious first; then alpha and B of each link class; then case by case. Noise is how far launches of the
-    same thing differ, so give several runs a side, 3 at least: with one, the output says what it cannot know.
+    hosts), the most suspicious first; then alpha and B of each link class; then case by case. Noise is how far launches
+    of the same thing differ, so give several runs a side, 3 at least: with one, the output says what it cannot know.
 
     \b
     commbench compare before after

@@ -23,8 +23,8 @@ def history(
     names: tuple[str, ...], least_effect: float, plot: Path | None, format_name: str, output: Path | None
 ) -> None:
     """Put runs in the order of their dates, and say when alpha or B of a link class stepped, how much, and what
-    else changed then. Each NAME is a run's directory, a directory of runs, or a baseline. One run that is off is no step;
-    from six runs on steps are looked for.
+    else changed then. Each NAME is a run's directory, a directory of runs, or a baseline. One run that is off is no
+    step; from six runs on steps are looked for.
 
     \b
     commbench history results
