@@ -21,7 +21,7 @@ from commbench.analysis.comparison import (
 from commbench.analysis.environment import list_differences
 from commbench.analysis.lines import Floats
 from commbench.analysis.matching import MatchedCase, Timing, launch_timings, match_cases
-from commbench.analysis.notes import knowledge_notes, side_notes
+from commbench.analysis.notes import knowledge_notes, side_notes, stranger_notes
 from commbench.analysis.significance import Difference, holm, least_rank_p, rank_difference, t_difference
 from commbench.analysis.spread import ASSUMED_FREEDOM, FLOOR, MIN_FREEDOM, Spread, measure_spread
 from commbench.errors import UsageError
@@ -46,7 +46,11 @@ def compare_runs(base: Sequence[Run], new: Sequence[Run], rules: Rules) -> Compa
         links=tuple(links),
         cases=tuple(cases),
         unmatched=tuple(unmatched),
-        notes=(*side_notes(base, new, same), *([] if same else knowledge_notes(cases, rules))),
+        notes=(
+            *side_notes(base, new, same),
+            *stranger_notes(matched, base, new),
+            *([] if same else knowledge_notes(cases, rules)),
+        ),
         verdict=_verdict(cases, links),
     )
 
@@ -90,7 +94,7 @@ def _judge(matched: Sequence[MatchedCase], rules: Rules) -> tuple[list[CaseChang
         variances=np.array([spread.of_case(index)[0] for index in range(len(matched))]),
     )
     of_links = [values for found in coefficients for values in (found.alpha, found.beta)]
-    level = rules.level / (len(matched) + sum(values is not None for values in of_links))
+    level = rules.level / (len(matched) + sum(values is not None for values in of_links))  # of the first claim
     differences = [_case_difference(index, sides, spread, level) for index in range(len(matched))]
     changes = [
         None if values is None else _value_difference(values, sides[0].shape[1], level, rules.assumed_spread)
@@ -107,9 +111,9 @@ def _judge(matched: Sequence[MatchedCase], rules: Rules) -> tuple[list[CaseChang
 
 
 def _log_seconds(cases: Sequence[Sequence[Timing | None]]) -> Floats:
-    """Shape (cases, launches), NaN for none."""
+    """Shape (cases, launches), NaN for none; launches without any of these cases are left out."""
     seconds: Floats = np.array([[timing.seconds if timing else np.nan for timing in case] for case in cases])
-    return np.log(seconds)
+    return np.log(seconds[:, ~np.isnan(seconds).all(axis=0)])
 
 
 def _half_widths(matched: Sequence[MatchedCase]) -> Floats:
@@ -123,20 +127,22 @@ def _case_difference(case: int, sides: tuple[Floats, Floats], spread: Spread, le
     counts = len(base), len(new)
     variance, freedom = spread.of_case(case)
     if least_rank_p(counts) <= level:
-        return rank_difference(base, new, variance**0.5)
+        return rank_difference(base, new)
     method = "assumed" if spread.is_assumed else "t"
     return t_difference(float(new.mean() - base.mean()), variance, freedom, counts, method)
 
 
-def _value_difference(values: Floats, base_launches: int, level: float, assumed: float) -> Difference:
-    """Of a coefficient of each launch, over that of the base."""
+def _value_difference(values: Floats, base_launches: int, level: float, assumed: float) -> Difference | None:
+    """Of a coefficient of each launch, over that of the base; None where no launch of a side tells."""
     logs = np.log(np.maximum(values, _LEAST_COEFFICIENT))
     base, new = (side[~np.isnan(side)] for side in (logs[:base_launches], logs[base_launches:]))
+    if not len(base) or not len(new):
+        return None
     counts, freedom = (len(base), len(new)), len(base) + len(new) - 2
     squares = float(((base - base.mean()) ** 2).sum() + ((new - new.mean()) ** 2).sum())
     variance = max(squares / freedom if freedom else 0.0, FLOOR**2)
     if least_rank_p(counts) <= level:
-        return rank_difference(base, new, variance**0.5)
+        return rank_difference(base, new)
     estimate = float(new.mean() - base.mean())
     if freedom < MIN_FREEDOM:
         return t_difference(estimate, max(variance, 2 * assumed**2), ASSUMED_FREEDOM, counts, "assumed")

@@ -86,7 +86,8 @@ def launch_timings(run: Run) -> dict[CaseKey, Timing | str]:
 def match_cases(base: Sequence[Launch], new: Sequence[Launch]) -> tuple[list[MatchedCase], list[Unmatched]]:
     """The cases with a time on both sides, in the order of the base, and the others with the reason."""
     base_keys, new_keys = (list(dict.fromkeys(chain.from_iterable(side))) for side in (base, new))
-    partner = {key: key for key in base_keys if key in set(new_keys)}
+    shared = set(base_keys) & set(new_keys)
+    partner = {key: key for key in base_keys if key in shared}
     lonely = [key for key in new_keys if key not in partner]
     partner.update(_relaxed_pairs([key for key in base_keys if key not in partner], lonely))
     taken = set(partner.values())

@@ -6,6 +6,7 @@ from statistics import median
 
 from commbench.analysis.comparison import CaseChange, Rules
 from commbench.analysis.environment import list_differences
+from commbench.analysis.matching import MatchedCase
 from commbench.analysis.significance import Difference, least_detectable, least_rank_p
 from commbench.analysis.spread import MIN_FREEDOM
 from commbench.results.store import Run
@@ -50,6 +51,17 @@ def _unlike_notes(side: str, runs: Sequence[Run]) -> Iterator[str]:
             words = ", ".join(f"{found.name} ({found.base} / {found.new})" for found in unlike[:3])
             yield f"the runs of {side} are not of one set-up: {words}; their spread holds that difference too."
             return
+
+
+def stranger_notes(matched: Sequence[MatchedCase], base: Sequence[Run], new: Sequence[Run]) -> Iterator[str]:
+    """On runs that have none of the cases which are compared."""
+    for name, runs, timings in (
+        ("base", base, [case.base for case in matched]),
+        ("new", new, [case.new for case in matched]),
+    ):
+        for place, run in enumerate(runs):
+            if timings and not any(case[place] for case in timings):
+                yield f"{name} run {run.directory.name} has none of the compared cases, and counts for nothing."
 
 
 def knowledge_notes(cases: Sequence[CaseChange], rules: Rules) -> Iterator[str]:

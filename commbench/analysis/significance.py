@@ -14,6 +14,8 @@ import numpy as np
 
 from commbench.analysis.lines import Floats
 
+_MAD_TO_DEVIATION = 1.4826  # of a normal distribution
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -57,8 +59,11 @@ def least_rank_p(counts: tuple[int, int]) -> float:
     return 2.0 / comb(sum(counts), counts[0])
 
 
-def rank_difference(base: Floats, new: Floats, standard_deviation: float) -> Difference:
-    """Mann and Whitney's exact test, with Hodges and Lehmann's estimate and interval. Ties count half."""
+def rank_difference(base: Floats, new: Floats) -> Difference:
+    """Mann and Whitney's exact test, with Hodges and Lehmann's estimate and interval. Ties count half.
+
+    The deviation of one launch is that of the middle half (from the median absolute one), so that tails do not make it.
+    """
     pairs = np.sort((new[:, None] - base[None, :]).ravel())
     wins = float((pairs > 0).sum() + 0.5 * (pairs == 0).sum())
     cumulative = _cumulative_wins(len(base), len(new))
@@ -67,7 +72,9 @@ def rank_difference(base: Floats, new: Floats, standard_deviation: float) -> Dif
     cut = int(np.searchsorted(cumulative, 0.025, side="right"))  # pairs that may lie outside on each side
     low, high = (float(pairs[cut - 1]), float(pairs[len(pairs) - cut])) if cut else (-inf, inf)
     estimate = float(np.median(pairs))
-    return Difference(estimate, low, high, p, standard_deviation, len(base) + len(new) - 2, "ranks")
+    residuals = np.abs(np.concatenate([base - np.median(base), new - np.median(new)]))
+    deviation = _MAD_TO_DEVIATION * float(np.median(residuals))
+    return Difference(estimate, low, high, p, deviation, len(base) + len(new) - 2, "ranks")
 
 
 @lru_cache(maxsize=64)

@@ -8,6 +8,7 @@ import pytest
 from commbench.analysis.compare import compare_runs
 from commbench.analysis.comparison import Comparison, LinkChange, Rules
 from commbench.errors import UsageError
+from commbench.results.store import Run
 from tests.factories import UNMEASURED, make_group_record
 from tests.unit.analysis.launches import COLLECTIVES, SIZES, make_launch, make_launches
 
@@ -194,6 +195,27 @@ def test_only_nccl_algo_changed() -> None:
     (found,) = comparison.environment
     assert (found.name, found.base, found.new) == ("NCCL_ALGO", "not set", "Tree")
     assert comparison.verdict in ("same", "noisy")
+
+
+def test_a_run_that_shares_nothing_counts_for_nothing() -> None:
+    base = make_launches(3, **NOISE)
+    stranger = make_launch(9, row={"dtype": "int32"})
+    new = make_launches(3, 50, rate=0.85e9, **NOISE)
+    alone, beside = compare_runs(base, new, Rules()), compare_runs([stranger, *base], new, Rules())
+    assert beside.cases == alone.cases
+    assert beside.links == alone.links
+    assert any("run-9 has none of the compared cases" in note for note in beside.notes)
+
+
+def test_launches_with_one_case_each_tell_no_coefficient() -> None:
+    def torn(seed: int, kept: int) -> Run:
+        run = make_launch(seed, **NOISE)
+        rows = (replace(r, **UNMEASURED, status="missing") if r.case != kept else r for r in run.rows)
+        return replace(run, rows=tuple(rows))
+
+    comparison = compare_runs([torn(case, case) for case in range(8)], make_launches(3, 50, **NOISE), Rules())
+    assert len(comparison.cases) == 8
+    assert [(link.alpha, link.rate) for link in comparison.links] == [(None, None)]
 
 
 def test_wrong_data_is_said_and_not_compared() -> None:

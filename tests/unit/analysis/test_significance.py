@@ -29,26 +29,26 @@ def test_the_rank_test_is_that_of_all_orders() -> None:
             for chosen in combinations(range(m + n), n)
         ]
         expected = min(1.0, 2 * sum(order <= least for order in orders) / comb(m + n, n))
-        assert rank_difference(base, new, 0.1).p == pytest.approx(expected)
+        assert rank_difference(base, new).p == pytest.approx(expected)
 
 
 def test_the_rank_interval_and_its_estimate() -> None:
     base, new = np.zeros(8), np.full(8, 0.2)
-    found = rank_difference(base, new, 0.1)
+    found = rank_difference(base, new)
     assert (found.estimate, found.low, found.high) == (0.2, 0.2, 0.2)
     assert found.p == pytest.approx(least_rank_p((8, 8)))
-    assert rank_difference(base[:2], new[:2], 0.1).high == inf  # 2 and 2 bound nothing with 95 %
+    assert rank_difference(base[:2], new[:2]).high == inf  # 2 and 2 bound nothing with 95 %
 
 
 def test_equal_samples_show_nothing() -> None:
-    assert rank_difference(np.ones(8), np.ones(8), 0.1).p == 1.0
+    assert rank_difference(np.ones(8), np.ones(8)).p == 1.0
 
 
 def test_the_rank_interval_holds_the_truth() -> None:
     random = np.random.default_rng(2)
     held = 0
     for _ in range(400):
-        found = rank_difference(random.standard_t(3, size=7), random.standard_t(3, size=7) + 1, 1.0)
+        found = rank_difference(random.standard_t(3, size=7), random.standard_t(3, size=7) + 1)
         held += found.low <= 1 <= found.high
     assert held >= 0.93 * 400
 
