@@ -60,6 +60,7 @@ class InterruptedRunError(CommbenchError):
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a `name` that is not in `known`, with the nearest known one."""
     names = list(known)
-    near = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}? " if near else ""
+    by_lower = {known_name.lower(): known_name for known_name in names}
+    near = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    hint = f"did you mean {by_lower[near[0]]}? " if near else ""
     return UsageError(f"unknown {kind} {name!r}: {hint}known are {', '.join(names)}.")

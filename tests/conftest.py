@@ -12,8 +12,14 @@ from uuid import uuid4
 
 import psutil
 import pytest
+from hypothesis import settings
 
 REPOSITORY = Path(__file__).parent.parent
+
+# Quick is what everybody waits for, and the same examples each time; `--hypothesis-profile thorough` looks further.
+settings.register_profile("quick", max_examples=20, deadline=None, derandomize=True)
+settings.register_profile("thorough", max_examples=150, deadline=None)
+settings.load_profile("quick")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,7 +1,7 @@
 """commbench.launch.environment: what every launcher leaves behind, and what only half a launcher does."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from commbench.errors import UsageError
@@ -201,7 +201,6 @@ NAMES = sorted({*TORCHRUN, *SLURM, *OPEN_MPI, *MPICH, "PMI_JOBID"})
 VALUES = st.integers(0, 3).map(str) | st.text() | st.text("0123456789(x),[]-²\udcff")
 
 
-@settings(deadline=None, max_examples=120)
 @given(st.dictionaries(st.sampled_from(NAMES), VALUES), st.sampled_from([{}, TORCHRUN, SLURM, OPEN_MPI, MPICH]))
 @example({"PMIX_NAMESPACE": "\udcff"}, OPEN_MPI)
 def test_any_environment_gives_a_place_or_none_or_is_refused(changed: dict[str, str], launcher: dict[str, str]) -> None:

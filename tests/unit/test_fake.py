@@ -1,7 +1,7 @@
 """The fake engine: its machine's grammar, and virtual times that can be worked out by hand."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from commbench.engines.base import Link
@@ -91,7 +91,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=1000, derandomize=True)
 @given(spec=st.one_of(st.lists(PIECES, max_size=8).map("".join), st.text(max_size=20)))
 @example(spec="noise=٣")
 @example(spec="slow-rank=" + "1" * 5000 + ":2")

@@ -3,7 +3,7 @@
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commbench.errors import UsageError
@@ -202,7 +202,6 @@ TEXTS = (
 )
 
 
-@settings(deadline=None, max_examples=120)
 @given(WORLDS, TEXTS)
 def test_groups_of_a_wave_are_disjoint_and_within_the_world(world: World, text: str) -> None:
     try:
@@ -219,7 +218,6 @@ def test_groups_of_a_wave_are_disjoint_and_within_the_world(world: World, text: 
             assert len(ranks) == world.size
 
 
-@settings(deadline=None)
 @given(WORLDS, st.text() | st.builds("{}:{}".format, st.sampled_from(list(LAYOUTS)), st.text()))
 def test_any_text_is_cut_or_refused(world: World, text: str) -> None:
     try:

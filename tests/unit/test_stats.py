@@ -4,7 +4,7 @@ from fractions import Fraction
 from itertools import accumulate, pairwise, takewhile
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commbench.stats import MIN_FOR_INTERVAL, Summary, median_interval_ranks, nearest_rank, summarize
@@ -113,7 +113,6 @@ def test_no_values_are_no_summary() -> None:
         summarize([])
 
 
-@settings(deadline=None)
 @given(TIMES)
 def test_what_is_kept_is_in_order(values: list[float]) -> None:
     kept = summarize(values)
@@ -122,7 +121,6 @@ def test_what_is_kept_is_in_order(values: list[float]) -> None:
         assert kept.minimum <= kept.ci_low <= kept.median <= kept.ci_high <= kept.maximum
 
 
-@settings(deadline=None)
 @given(TIMES.flatmap(lambda values: st.tuples(st.just(values), st.permutations(values))))
 def test_order_does_not_matter(both: tuple[list[float], list[float]]) -> None:
     assert summarize(both[0]) == summarize(both[1])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commbench.errors import CommbenchError, UsageError
@@ -561,11 +561,7 @@ def read_all(directory: Path) -> None:
         format_markdown(load_run(directory))
 
 
-FUZZ = settings(max_examples=40, deadline=2000, derandomize=True)
-
-
 @pytest.mark.parametrize("name", FILES)
-@FUZZ
 @given(changes=CHANGES, summarized=st.booleans())
 def test_a_mutated_file_is_a_run_or_an_error(fuzzed, name, changes, summarized):
     directory, valid = fuzzed
@@ -578,7 +574,6 @@ def test_a_mutated_file_is_a_run_or_an_error(fuzzed, name, changes, summarized):
 
 
 @pytest.mark.parametrize("name", FILES)
-@FUZZ
 @given(data=st.binary(max_size=300))
 def test_random_bytes_are_a_run_or_an_error(fuzzed, name, data):
     directory, valid = fuzzed
@@ -588,7 +583,6 @@ def test_random_bytes_are_a_run_or_an_error(fuzzed, name, data):
     read_all(directory)
 
 
-@settings(FUZZ, max_examples=60)
 @given(
     field=st.sampled_from([field.name for field in fields(RunRecord)]),
     value=st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3), st.lists),

@@ -3,7 +3,7 @@
 from time import monotonic
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from commbench.errors import UsageError
@@ -194,13 +194,11 @@ def test_writes_a_duration(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text
 
 
-@settings(deadline=None)
 @given(st.integers(1, 1 << 50))
 def test_plain_bytes_are_read_exactly(nbytes: int) -> None:
     assert parse_nbytes(f"{nbytes}") == nbytes
 
 
-@settings(deadline=None)
 @given(st.text() | st.text("0123456789.eE+-KMGTiB/smunhbit% "))
 @example("1e99999999999s")
 def test_any_text_is_read_or_refused(text: str) -> None:

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commbench.analysis.fit import DEFAULT_WINDOW, fit_curve, format_window, judge
@@ -139,7 +139,6 @@ def test_left_out_errors_are_of_fits_that_did_not_see_the_size():
     assert found.regimes.errors.left_out_mape > found.regimes.errors.mape
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(1e-6, 1e-1), min_size=3, max_size=9), st.integers(1, 7))
 def test_any_times_give_a_fit_that_can_be_stored(seconds, batches):
     times = dict(zip(SIZES[8:], seconds, strict=False))

@@ -4,7 +4,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commbench.analysis.lines import HUBER_DELTA, Line, fit_lines
@@ -57,7 +57,6 @@ def test_noise_of_half_a_percent_is_no_regime():
     assert len(regimes_of((2e-5 + SIZES / 1e10) * noise).regimes) == 1
 
 
-@settings(max_examples=60)
 @given(st.lists(st.floats(0.5, 2.0), min_size=6, max_size=10))
 def test_the_segmentation_is_the_best_of_all(factors):
     n = len(factors)

@@ -2,57 +2,20 @@
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from commbench.analysis.curves import Launch
 from commbench.report.html import format_html
 from commbench.report.reported import label_runs
 from commbench.report.run_facts import list_facts
 from commbench.results.schema import Finding, Host, Origin, OriginFile
-from commbench.results.store import Run
 from tests.factories import make_group_record
 from tests.unit.report.make import SIZES, curve_rows, launch_of, reported, run_of
-from tests.unit.results.importers.samples import SAMPLES
-from tests.unit.results.importers.whole import import_whole
+from tests.unit.report.outline import Outline
 
 COMMAND = ("commbench", "report", "a run")
 EVIL = "<script>alert(1)</script>\"'&"
-VOID = {"meta", "br", "path", "rect", "use"}
-
-
-class Outline(HTMLParser):
-    """Headings and links of a page, and whether every element is closed."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.headings: list[str] = []
-        self.references: list[str] = []
-        self.tags: set[str] = set()
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.references += [value or "" for name, value in attrs if name.split(":")[-1] in ("src", "href", "action")]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        if tag not in VOID:
-            self.open.pop()
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in VOID:
-            assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] in ("h1", "h2", "h3"):
-            self.headings.append(" ".join(data.split()))
 
 
 def test_the_page_has_everything_in_order() -> None:
@@ -129,14 +92,6 @@ def test_a_large_run_is_a_small_page_that_says_what_it_lacks() -> None:
     page = format_html([launch_of(rows)], COMMAND)
     assert len(page) < 1_000_000
     assert "4599 more of 4999 cases are in run/summary.csv." in page
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_every_imported_sample_is_a_page(name: str) -> None:
-    imported = import_whole(SAMPLES[name][1])
-    page = format_html([Launch(Run(Path("/runs/run"), imported.record, imported.rows), {})], COMMAND)
-    assert Outline(page).open == []
-    assert f"results of {imported.record.engine}" in page
 
 
 def test_the_page_says_what_made_it() -> None:

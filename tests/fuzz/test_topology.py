@@ -4,7 +4,7 @@ import random
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commbench.errors import CommbenchError
@@ -50,7 +50,6 @@ def test_a_damaged_text_is_a_machine_or_one_sentence(name):
 
 
 @pytest.mark.parametrize("name", [None, *SAMPLES])
-@settings(max_examples=60, deadline=None)
 @given(data=st.binary(max_size=300))
 def test_any_bytes_are_a_machine_or_one_sentence(name, data):
     sentence = show(data, name)
