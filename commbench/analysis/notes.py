@@ -88,7 +88,7 @@ def knowledge_notes(cases: Sequence[CaseChange], rules: Rules) -> Iterator[str]:
     seen = [_least_seen(case, rules, rules.level / len(cases)) for case in cases]
     yield (
         f"a launch differs from the next by {median(case.deviation for case in cases):.1%} (standard deviation, median "
-        f"over cases); changes from about {median(seen):.0%} on (median; {min(seen):.0%} to {max(seen):.0%}) could "
+        f"over cases); changes from about {median(seen):.0%} on (median over cases; {min(seen):.0%} at best) could "
         "have been called."
     )
 

@@ -11,11 +11,19 @@ from commbench.report.reported import label_runs
 _MOST_NAMED = 4
 CHANGED = ("slower", "faster")
 
-# By the verdicts of alpha and of B: which of the two changed for the worse decides where to look.
-_ADVICE: dict[tuple[bool, bool], str] = {
-    (False, True): "look at the links (rates, lanes, errors, other traffic), not at the software",
-    (True, False): "look at the software and the hosts (versions, algorithm, binding, clocks), not at the links",
-    (True, True): "look at what both share: the path taken, the driver, other load",
+# By what alpha and B did: which became worse, and whether the other is known to have held, says where to look.
+_ADVICE = {
+    ("held", "worse"): "look at the links (rates, lanes, errors, other traffic), not at the software",
+    (
+        "unknown",
+        "worse",
+    ): "look at the links first (rates, lanes, errors, other traffic); alpha is not known well enough",
+    ("worse", "held"): "look at the software and the hosts (versions, algorithm, binding, clocks), not at the links",
+    (
+        "worse",
+        "unknown",
+    ): "look at the software and the hosts first (versions, binding, clocks); B is not known well enough",
+    ("worse", "worse"): "look at what both share: the path taken, the driver, other load",
 }
 
 
@@ -47,9 +55,14 @@ def _side_line(name: str, side: Side, labels: Sequence[str]) -> str:
 
 def link_line(link: LinkChange) -> str:
     """`net: alpha unchanged (-1.2 to +0.8 %), B down 9.8 % (-10.9 to -8.7 %): look at the links, …`"""
-    worse = [change is not None and change.verdict == "slower" for change in (link.alpha, link.rate)]
-    advice = _ADVICE.get((worse[0], worse[1]))
+    advice = _ADVICE.get((_state(link.alpha), _state(link.rate)))
     return coefficients_line(link) + (f": {advice}" if advice else "")
+
+
+def _state(change: CoefficientChange | None) -> str:
+    """`worse`, `held` (unchanged, or better), or `unknown` (noise, or not told by the sizes)."""
+    states = {"slower": "worse", "same": "held", "faster": "held"}
+    return "unknown" if change is None else states.get(change.verdict, "unknown")
 
 
 def coefficients_line(link: LinkChange) -> str:

@@ -38,6 +38,8 @@ def change(verdict: str, ratio: float) -> CoefficientChange:
             change("slower", 0.88),
             "alpha unchanged (-1.0 to +1.0 %), B down 12.0 % (-13.0 to -11.0 %): look at the links",
         ),
+        (change("noisy", 1.0), change("slower", 0.8), "look at the links first"),
+        (change("slower", 1.3), change("noisy", 1.0), "B is not known well enough"),
         (change("slower", 1.3), change("same", 1.0), "look at the software and the hosts"),
         (change("slower", 1.3), change("slower", 0.8), "look at what both share"),
         (change("noisy", 1.0), change("slower", 0.8), "alpha ~ (no change seen)"),
