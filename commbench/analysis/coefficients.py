@@ -20,12 +20,20 @@ _MIN_SPEAKERS = 2
 
 
 @dataclass(frozen=True, slots=True)
+class Values:
+    """A coefficient over that of the base, launch by launch; `variance`: of one of them, from those of the cases."""
+
+    launches: Floats
+    variance: float
+
+
+@dataclass(frozen=True, slots=True)
 class Coefficients:
-    """Of one launch after another: alpha and beta over those of the base; None where its sizes do not tell."""
+    """alpha and beta of a link class; None where its sizes do not tell."""
 
     link_class: str
-    alpha: Floats | None
-    beta: Floats | None
+    alpha: Values | None
+    beta: Values | None
 
 
 def link_coefficients(keys: Sequence[CaseKey], times: Floats, base: Floats, variances: Floats) -> list[Coefficients]:
@@ -59,16 +67,18 @@ def _alpha_shares(keys: Sequence[CaseKey], base: Floats) -> Floats:
     return shares
 
 
-def _over_launches(ratios: Floats, shares: Floats, weights: Floats) -> tuple[Floats | None, Floats | None]:
+def _over_launches(ratios: Floats, shares: Floats, weights: Floats) -> tuple[Values | None, Values | None]:
     """Weighted least squares of each launch's ratios over (a, 1 - a); one alone where no size speaks for the other."""
     tells = [(shares >= _MAJOR).sum() >= _MIN_SPEAKERS, (shares < _MAJOR).sum() >= _MIN_SPEAKERS]
     columns = np.stack([shares, 1.0 - shares], axis=1)
     if not all(tells):
         columns = np.ones((len(shares), 1))
     solved = np.stack([_solve(columns, ratios[:, launch], weights) for launch in range(ratios.shape[1])], axis=1)
+    variances = np.diag(np.linalg.inv(columns.T @ (columns * weights[:, None])))
+    values = [Values(*pair) for pair in zip(solved, variances.tolist(), strict=True)]
     if all(tells):
-        return solved[0], solved[1]
-    return (solved[0], None) if tells[0] else (None, solved[0])
+        return values[0], values[1]
+    return (values[0], None) if tells[0] else (None, values[0])
 
 
 def _solve(columns: Floats, ratios: Floats, weights: Floats) -> Floats:

@@ -7,7 +7,7 @@ from math import exp, inf, log1p
 
 import numpy as np
 
-from commbench.analysis.coefficients import link_coefficients
+from commbench.analysis.coefficients import Values, link_coefficients
 from commbench.analysis.comparison import (
     CaseChange,
     CoefficientChange,
@@ -132,9 +132,9 @@ def _case_difference(case: int, sides: tuple[Floats, Floats], spread: Spread, le
     return t_difference(float(new.mean() - base.mean()), variance, freedom, counts, method)
 
 
-def _value_difference(values: Floats, base_launches: int, level: float, assumed: float) -> Difference | None:
+def _value_difference(values: Values, base_launches: int, level: float, assumed: float) -> Difference | None:
     """Of a coefficient of each launch, over that of the base; None where no launch of a side tells."""
-    logs = np.log(np.maximum(values, _LEAST_COEFFICIENT))
+    logs = np.log(np.maximum(values.launches, _LEAST_COEFFICIENT))
     base, new = (side[~np.isnan(side)] for side in (logs[:base_launches], logs[base_launches:]))
     if not len(base) or not len(new):
         return None
@@ -145,7 +145,8 @@ def _value_difference(values: Floats, base_launches: int, level: float, assumed:
         return rank_difference(base, new)
     estimate = float(new.mean() - base.mean())
     if freedom < MIN_FREEDOM:
-        return t_difference(estimate, max(variance, 2 * assumed**2), ASSUMED_FREEDOM, counts, "assumed")
+        least = assumed**2 + max(assumed**2, values.variance)  # of the launch's level, and of the cases beside it
+        return t_difference(estimate, max(variance, least), ASSUMED_FREEDOM, counts, "assumed")
     return t_difference(estimate, variance, float(freedom), counts)
 
 

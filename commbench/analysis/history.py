@@ -79,7 +79,10 @@ def trace_history(runs: Sequence[Run], least_effect: float = DEFAULT_LEAST_EFFEC
     trends = [
         _trend(found.link_class, name, values, records, least_effect)
         for found in link_coefficients(keys, times, typical, np.maximum(variances, FLOOR**2))
-        for name, values in (("alpha", found.alpha), ("B", None if found.beta is None else 1 / found.beta))
+        for name, values in (
+            ("alpha", found.alpha.launches if found.alpha else None),
+            ("B", 1 / found.beta.launches if found.beta else None),
+        )
         if values is not None
     ]
     if not trends:

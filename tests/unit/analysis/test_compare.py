@@ -93,6 +93,16 @@ def test_one_run_a_side_calls_what_no_launch_does_by_itself() -> None:
     assert comparison.verdict == "slower"
 
 
+def test_one_run_a_side_whose_batches_scatter_calls_nothing_of_alpha() -> None:
+    def wide(run: Run) -> Run:
+        rows = (replace(row, seconds_ci_high=row.seconds_median * 3) for row in run.rows)
+        return replace(run, rows=tuple(rows))
+
+    pair = make_launch(0), make_launch(1, alpha=250e-6)
+    assert compare_runs([pair[0]], [pair[1]], Rules()).verdict == "slower"
+    assert compare_runs([wide(pair[0])], [wide(pair[1])], Rules()).verdict == "noisy"
+
+
 def test_a_spread_that_the_user_knows_is_taken() -> None:
     pair = [make_launch(0)], [make_launch(1, rate=0.8e9)]
     assert compare_runs(*pair, Rules()).verdict == "noisy"
