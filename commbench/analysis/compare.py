@@ -1,13 +1,13 @@
 """Two sets of runs: what is faster, what is slower, and what is noise. Blocks are launches, not batches."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import exp, inf, log1p
 
 import numpy as np
 
-from commbench.analysis.coefficients import Values, link_coefficients
+from commbench.analysis.coefficients import Coefficients, Values, link_coefficients
 from commbench.analysis.comparison import (
     CaseChange,
     CoefficientChange,
@@ -71,10 +71,11 @@ def _side(runs: Sequence[Run]) -> Side:
 
 
 def _verdict(cases: Sequence[CaseChange], links: Sequence[LinkChange]) -> Verdict:
-    found = {case.verdict for case in cases}
-    found |= {change.verdict for link in links for change in (link.alpha, link.rate) if change}
-    order: tuple[Verdict, ...] = ("slower", "faster", "same", "noisy")
-    return next((verdict for verdict in order if verdict in found), "not comparable")
+    found = Counter(case.verdict for case in cases)
+    found.update(change.verdict for link in links for change in (link.alpha, link.rate) if change)
+    claims: tuple[Verdict, ...] = ("slower", "faster")
+    unclaimed: Verdict = "noisy" if found["noisy"] > found["same"] else "same"
+    return next((verdict for verdict in claims if found[verdict]), unclaimed if cases else "not comparable")
 
 
 def _same_runs(matched: Sequence[MatchedCase]) -> tuple[list[CaseChange], list[LinkChange]]:
@@ -93,21 +94,25 @@ def _judge(matched: Sequence[MatchedCase], rules: Rules) -> tuple[list[CaseChang
         base=np.exp(np.nanmean(sides[0], axis=1)),
         variances=np.array([spread.of_case(index)[0] for index in range(len(matched))]),
     )
-    of_links = [values for found in coefficients for values in (found.alpha, found.beta)]
-    level = rules.level / (len(matched) + sum(values is not None for values in of_links))  # of the first claim
-    differences = [_case_difference(index, sides, spread, level) for index in range(len(matched))]
-    changes = [
-        None if values is None else _value_difference(values, sides[0].shape[1], level, rules.assumed_spread)
-        for values in of_links
-    ]
-    rejected = holm([one.p for one in (*differences, *changes) if one], rules.level)
-    of_changes = iter(rejected[len(matched) :])
-    judged = [None if one is None else _coefficient(one, next(of_changes), rules) for one in changes]
-    links = [
+    # Half of the chance of a wrong claim is for the few coefficients, so that the many cases do not drown them.
+    level = rules.level / 2 if coefficients else rules.level
+    differences = [_case_difference(index, sides, spread, level / len(matched)) for index in range(len(matched))]
+    cases = _case_changes(matched, differences, holm([one.p for one in differences], level), rules)
+    return cases, _link_changes(coefficients, sides[0].shape[1], level, rules)
+
+
+def _link_changes(
+    coefficients: Sequence[Coefficients], base_launches: int, level: float, rules: Rules
+) -> list[LinkChange]:
+    values = [one for found in coefficients for one in (found.alpha, found.beta)]
+    first = level / max(1, sum(one is not None for one in values))
+    changes = [_value_difference(one, base_launches, first, rules.assumed_spread) if one else None for one in values]
+    rejected = iter(holm([one.p for one in changes if one], level))
+    judged = [_coefficient(one, next(rejected), rules) if one else None for one in changes]
+    return [
         LinkChange(found.link_class, judged[2 * place], _inverted(judged[2 * place + 1]))
         for place, found in enumerate(coefficients)
     ]
-    return _case_changes(matched, differences, rejected, rules), links
 
 
 def _log_seconds(cases: Sequence[Sequence[Timing | None]]) -> Floats:
@@ -178,7 +183,7 @@ def _inverted(beta: CoefficientChange | None) -> CoefficientChange | None:
 def _case_changes(
     matched: Sequence[MatchedCase], differences: Sequence[Difference], rejected: Sequence[bool], rules: Rules
 ) -> list[CaseChange]:
-    verdicts = [_verdict_of(*pair, rules) for pair in zip(differences, rejected, strict=False)]
+    verdicts = [_verdict_of(*pair, rules) for pair in zip(differences, rejected, strict=True)]
     agreed = _agreement(matched, differences)
     changes = []
     for case, difference, verdict, agrees in zip(matched, differences, verdicts, agreed, strict=True):

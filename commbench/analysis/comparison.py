@@ -83,7 +83,8 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All that is known of base and new. `verdict` is the worst: one thing slower makes it `slower`."""
+    """All that is known of base and new. `verdict`: one thing slower makes it `slower`, else one
+    thing faster `faster`, else it is what more cases are."""
 
     base: Side
     new: Side

@@ -13,8 +13,7 @@ import numpy as np
 
 from commbench.analysis.lines import Floats
 
-# With less freedom launches do not show how far they differ. It is assumed instead,
-# by the user or by default (docs/comparing.md says what was measured).
+# With less freedom launches do not show how far they differ: that is assumed then (docs/comparing.md says what for).
 MIN_FREEDOM = 2
 ASSUMED_FREEDOM = 6.0  # an assumption is worth no more than that
 FLOOR = 0.002  # no time repeats better from launch to launch

@@ -37,9 +37,7 @@ class Column:
 def _of_key(name: str) -> Callable[[CaseChange], str]:
     def tell(case: CaseChange) -> str:
         value = getattr(case.key, name)
-        return (
-            "" if value is None else ("in place" if value else "out of place") if value in (True, False) else str(value)
-        )
+        return {True: "in place", False: "out of place", None: ""}.get(value, str(value))
 
     return tell
 
