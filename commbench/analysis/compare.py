@@ -49,7 +49,7 @@ def compare_runs(base: Sequence[Run], new: Sequence[Run], rules: Rules) -> Compa
         notes=(
             *side_notes(base, new, same),
             *stranger_notes(matched, base, new),
-            *([] if same else knowledge_notes(cases, rules)),
+            *([] if same else knowledge_notes(cases, rules.family_level(bool(links)), rules)),
         ),
         verdict=_verdict(cases, links),
     )
@@ -94,8 +94,7 @@ def _judge(matched: Sequence[MatchedCase], rules: Rules) -> tuple[list[CaseChang
         base=np.exp(np.nanmean(sides[0], axis=1)),
         variances=np.array([spread.of_case(index)[0] for index in range(len(matched))]),
     )
-    # Half of the chance of a wrong claim is for the few coefficients, so that the many cases do not drown them.
-    level = rules.level / 2 if coefficients else rules.level
+    level = rules.family_level(bool(coefficients))
     differences = [_case_difference(index, sides, spread, level / len(matched)) for index in range(len(matched))]
     cases = _case_changes(matched, differences, holm([one.p for one in differences], level), rules)
     return cases, _link_changes(coefficients, sides[0].shape[1], level, rules)

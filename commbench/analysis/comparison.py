@@ -23,6 +23,12 @@ class Rules:
     level: float = DEFAULT_LEVEL
     assumed_spread: float = DEFAULT_ASSUMED_SPREAD
 
+    def family_level(self, has_links: bool) -> float:
+        """Half of the chance of a wrong claim is for the few coefficients, where there are any, so that the many cases
+        do not drown them.
+        """
+        return self.level / 2 if has_links else self.level
+
 
 @dataclass(frozen=True, slots=True)
 class Ratio:

@@ -64,8 +64,8 @@ def stranger_notes(matched: Sequence[MatchedCase], base: Sequence[Run], new: Seq
                 yield f"{name} run {run.directory.name} has none of the compared cases, and counts for nothing."
 
 
-def knowledge_notes(cases: Sequence[CaseChange], rules: Rules) -> Iterator[str]:
-    """On the method, its noise, and the smallest change that could have been seen."""
+def knowledge_notes(cases: Sequence[CaseChange], level: float, rules: Rules) -> Iterator[str]:
+    """On the method, its noise, and the smallest change that could have been seen; `level`: of all cases together."""
     if not cases:
         return
     counts = (max(case.base_launches for case in cases), max(case.new_launches for case in cases))
@@ -85,7 +85,7 @@ def knowledge_notes(cases: Sequence[CaseChange], rules: Rules) -> Iterator[str]:
             f"{runs}: Student's t on launches, each with the level of its launch as noise (Holm over all claims); "
             f"ranks would need more runs: their smallest p here is {least_rank_p(counts):.2g}."
         )
-    seen = [_least_seen(case, rules, rules.level / len(cases)) for case in cases]
+    seen = [_least_seen(case, rules, level / len(cases)) for case in cases]
     yield (
         f"a launch differs from the next by {median(case.deviation for case in cases):.1%} (standard deviation, median "
         f"over cases); changes from about {median(seen):.0%} on (median over cases; {min(seen):.0%} at best) could "
