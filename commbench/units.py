@@ -27,6 +27,9 @@ _SECONDS = {
     "h": 3600.0,
 }
 _RATES = {"B/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
+_FLOPS = {f"{prefix}{unit}": scale
+          for prefix, scale in (("G", 1e9), ("T", 1e12), ("P", 1e15))
+          for unit in ("", "FLOP/s", "FLOPS")}  # fmt: skip
 _RATES |= {f"{prefix}bit{per}": scale / 8  # tc's spelling is small and without /s
            for prefixes, scale in (("kK", 1e3), ("mM", 1e6), ("gG", 1e9), ("tT", 1e12))
            for prefix in prefixes for per in ("", "/s")}  # fmt: skip
@@ -73,6 +76,14 @@ def parse_rate(text: str) -> float:
     Raises UsageError unless above 0 and finite.
     """
     return _parse_scaled(text, _RATES, "rate", "25GB/s or 400Mbit/s")
+
+
+def parse_flops(text: str) -> float:
+    """Floating-point operations per second in a text like `400T` or `1.2 PFLOP/s`: prefixes are of 1000.
+
+    Raises UsageError unless above 0 and finite.
+    """
+    return _parse_scaled(text, _FLOPS, "speed", "400T or 400TFLOP/s")
 
 
 def parse_fraction(text: str) -> float:

@@ -22,6 +22,7 @@ class SaidError(CommbenchError):
 COMMANDS = {
     "sweep": "measure collectives over sizes and groups",
     "fit": "alpha and beta of stored runs, with intervals and errors",
+    "estimate": "a training step's communication, memory and bubble, of a model and a layout",
     "report": "the table, plots and one page (report.html) of stored runs",
     "compare": "faster, slower or noise: two sets of runs, and what else changed",
     "baseline": "keep named sets of runs to compare with: save, list, show, remove",
@@ -58,6 +59,7 @@ def cli() -> None:
     commbench sweep                                   the four main collectives on this machine
     torchrun --nproc-per-node 8 -m commbench sweep    the same, as the launcher's ranks
     commbench fit results/RUN                         alpha and beta of it, and how far to trust them
+    commbench estimate --model llama-70b --tp 8       what a training step communicates
     commbench report results/RUN                      its table, plots, and report.html
     commbench compare before after                    faster, slower, or noise
     commbench import all_reduce_perf.log              another tool's results, as a run

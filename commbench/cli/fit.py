@@ -1,5 +1,6 @@
 """`commbench fit`: alpha and beta of stored runs, with intervals and errors."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from commbench.analysis.records import FitRecord
 
 FORMATS = ("table", "json", "csv")
+DEFAULT_WINDOW = "1M:"
 
 Question = tuple[str, int, int]
 
@@ -44,7 +46,7 @@ def parse_question(text: str) -> Question:
 @click.command(short_help="alpha and beta of stored runs, with intervals and errors")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…", type=click.Path(path_type=Path))
 @click.option(
-    "--window", type=Parsed("window", parse_window), default="1M:", show_default=True, metavar="FIRST:LAST",
+    "--window", type=Parsed("window", parse_window), default=DEFAULT_WINDOW, show_default=True, metavar="FIRST:LAST",
     help="Sizes that the one line for planners is fitted on; an end may be left out.",
 )  # fmt: skip
 @click.option(
@@ -80,7 +82,7 @@ def fit(
     from commbench.analysis.predict import predict
     from commbench.report.fits import FIT_FORMATS
 
-    records = _fit(runs, window, seed, save)
+    records = fit_runs(runs, window, seed, save)
     if not any(record.fits for record in records):
         reasons = [f"{item.collective}: {item.reason}" for record in records for item in record.unfitted]
         raise CommbenchError(f"nothing to fit: {'; '.join(reasons[:3]) or 'no case was measured'}.")
@@ -88,7 +90,8 @@ def fit(
     write_output(FIT_FORMATS[format_name](records, predictions), output)
 
 
-def _fit(runs: tuple[Path, ...], window: tuple[int | None, int | None], seed: int, save: bool) -> "list[FitRecord]":
+def fit_runs(runs: Sequence[Path], window: tuple[int | None, int | None], seed: int, save: bool) -> "list[FitRecord]":
+    """A record for each machine that `runs` were measured on; with `save` also in the directories of its runs."""
     from commbench.analysis.curves import Launch, group_launches
     from commbench.analysis.record_file import fit_launches, write_record
     from commbench.analysis.records import Window

@@ -132,6 +132,7 @@ def _request(options: dict[str, Any], ranks: int, directory: Path) -> "SweepRequ
         fake_ranks=ranks,
         resume=options["resume"] is not None,
         link_rates=collect_link_rates(options["link_rates"]),
+        overlap=options["overlap"],
     )
 
 

@@ -143,6 +143,12 @@ _OPTIONS = (
         "may be given again. Goes before what is read.",
     ),
     click.option(
+        "--overlap",
+        is_flag=True,
+        help="Then also time the largest size of each collective beside matrix products, and the other way round; "
+        "takes up to --budget once more.",
+    ),
+    click.option(
         "--out",
         type=click.Path(path_type=Path),
         help="Directory of the run. Default: results/<utc>-<host>-<engine>-<ranks>.",

@@ -64,6 +64,28 @@ class Link:
     alpha_step_seconds: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Seconds of what was timed. `covered`: what should run beside it did so until its end."""
+
+    seconds: float
+    covered: bool = True
+
+
+class Overlap(Protocol):
+    """A matrix product and a collective of one rank's group: each can be timed alone, and beside the other."""
+
+    product: str  # in words
+
+    def time_products(self, products: int, calls_beside: int) -> Timed:
+        """Seconds of so many products, with so many calls of the collective in flight when they begin; 0: alone."""
+        ...
+
+    def time_calls(self, calls: int, products_beside: int) -> Timed:
+        """Seconds of so many calls, with so many products or more beside them; 0: alone."""
+        ...
+
+
 class Board(Protocol):
     """Short texts by key that every rank of a world can read: its rendezvous store.
 
@@ -154,6 +176,14 @@ class Engine(Protocol):
 
     def prepare(self, case: Case, group: Group, me: int) -> Call:
         """Bind `case` to the buffers and to `group`, for the rank with index `me` in it."""
+        ...
+
+    def no_overlap(self, case: Case) -> str | None:
+        """Why this engine cannot time `case` beside a matrix product, in a few words; None if it can."""
+        ...
+
+    def prepare_overlap(self, case: Case, group: Group, me: int) -> Overlap:
+        """As `prepare`, with a matrix product on this rank's device."""
         ...
 
     def barrier(self, group: Group | None = None) -> None:

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from commbench.engines.base import Call, Elapsed, Link, Seconds
+from commbench.engines.base import Call, Elapsed, Link, Seconds, Timed
 from commbench.engines.fake_machine import FakeMachine, parse_fake_machine
 from commbench.errors import UsageError
 from commbench.plan.groups import Group, World
 from commbench.plan.plan import Case
 
 _DRIFT_STREAM = 1  # of random numbers, apart from that of the noise
+PRODUCT_SECONDS = 100e-6  # of a matrix product on paper
 
 
 class VirtualClock:
@@ -33,6 +34,32 @@ class VirtualClock:
 
     def stop(self) -> Elapsed:
         return Elapsed(self.seconds - self._started)
+
+
+@dataclass
+class FakeOverlap:
+    """A product and a collective of these virtual seconds, each slower by its factor while the other runs."""
+
+    product = "on paper"
+    clock: VirtualClock
+    call_seconds: float
+    factors: tuple[float, float]
+
+    def time_products(self, products: int, calls_beside: int) -> Timed:
+        return self._run(products * PRODUCT_SECONDS, calls_beside * self.call_seconds, self.factors)
+
+    def time_calls(self, calls: int, products_beside: int) -> Timed:
+        return self._run(calls * self.call_seconds, products_beside * PRODUCT_SECONDS, self.factors[::-1])
+
+    def _run(self, timed: float, beside: float, factors: tuple[float, float]) -> Timed:
+        """What is beside ends first if it, slowed down, is the shorter: the rest then goes at its own pace."""
+        if not beside:
+            self.clock.seconds += timed
+            return Timed(timed)
+        both = min(timed * factors[0], beside * factors[1])
+        seconds = both + (timed - both / factors[0])
+        self.clock.seconds += seconds
+        return Timed(seconds, timed * factors[0] <= beside * factors[1])
 
 
 @dataclass
@@ -88,6 +115,12 @@ class FakeEngine:
 
     def prepare(self, case: Case, group: Group, me: int) -> Call:
         return Call(group, me, self._advance(self.seconds(case, group) * self._drift(case, group)), None, None)
+
+    def no_overlap(self, case: Case) -> str | None:
+        return None
+
+    def prepare_overlap(self, case: Case, group: Group, me: int) -> FakeOverlap:
+        return FakeOverlap(self.clock, self.seconds(case, group), self.machine.overlap)
 
     def seconds(self, case: Case, group: Group) -> float:
         """Virtual seconds of one call of `case` on `group`, without noise."""

@@ -25,7 +25,8 @@ class FakeMachine:
     """Nodes of `ranks_per_node` ranks; `noise` is the scale of the one-sided, heavy-tailed relative noise.
 
     `drift`: of the heavy-tailed relative difference from run to run, of a run as a whole and again of each case in it.
-    `contention`: how many times slower a group between nodes is beside others of its layout.
+    `contention`: how many times slower a group between nodes is beside others of its layout. `overlap`: how many times
+    slower a matrix product is beside a collective, and a collective beside products.
     """
 
     ranks_per_node: int = 8
@@ -35,6 +36,7 @@ class FakeMachine:
     slow_ranks: dict[int, float] = field(default_factory=dict)
     slow_links: dict[tuple[int, int], float] = field(default_factory=dict)
     contention: float = 1.0
+    overlap: tuple[float, float] = (1.0, 1.0)
 
     def line(self, link_class: str, nbytes: int) -> FakeLine:
         """The line that holds for messages of `nbytes`: the one with the largest `from_nbytes` at or below it."""
@@ -62,6 +64,7 @@ FAKE_KEYS = {
     "noise": "PERCENT",
     "drift": "PERCENT (from run to run, by --seed)",
     "contention": "FACTOR (of groups between nodes that run together)",
+    "overlap": "FACTOR:FACTOR (of a matrix product, of a collective, while both run)",
     "slow-rank": "RANK:FACTOR",
     "slow-link": "RANK-RANK:FACTOR",
 }
@@ -95,6 +98,8 @@ def _with_part(machine: FakeMachine, key: str, from_size: str, value: str) -> Fa
     if key == "contention":
         return replace(machine, contention=_factor(value))
     subject, number = value.split(":")
+    if key == "overlap":
+        return replace(machine, overlap=(_factor(subject), _factor(number)))
     if key == "slow-rank":
         return replace(machine, slow_ranks={**machine.slow_ranks, _at_least(0, subject): _factor(number)})
     if key == "slow-link":

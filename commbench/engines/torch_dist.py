@@ -6,17 +6,19 @@ CUDA code here has not yet run on a GPU.
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import psutil
 import torch
 import torch.distributed as dist
 
-from commbench.engines.base import Call, Link, Seconds
+from commbench.engines.base import Call, Link, Overlap, Seconds
 from commbench.engines.torch_calls import bind_call
 from commbench.engines.torch_device import CpuStopwatch, CudaStopwatch, TorchBuffers, place_buffer
+from commbench.engines.torch_overlap import CpuOverlap, CudaOverlap
 from commbench.engines.torch_store import TorchBoard, first_line
 from commbench.errors import RendezvousError, UsageError
 from commbench.machine.host import memory_limit_nbytes, node_identity
@@ -112,6 +114,16 @@ class TorchEngine:
         send, receive = self._views(case, group, me)
         run = bind_call(case, group, me, send, receive, self._groups[group.ranks])
         return Call(group, me, run, send, receive)
+
+    def no_overlap(self, case: Case) -> str | None:
+        if case.spec.send is Blocks.NONE:
+            return "it moves no data"
+        return "torch starts no ring shift as one call" if case.collective == "send_recv" else None
+
+    def prepare_overlap(self, case: Case, group: Group, me: int) -> Overlap:
+        call: Callable[..., object] = self.prepare(case, group, me).run  # of torch, with all but async_op bound
+        start = partial(call, async_op=True)
+        return CudaOverlap(start, self._device) if self._device.type == "cuda" else CpuOverlap(start)
 
     def barrier(self, group: Group | None = None) -> None:
         if self._device.type == "cuda":

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from commbench.measure.case_state import CaseState, Measured, describe
 from commbench.plan.plan import Case
-from commbench.results.schema import Outcome, SampleRow
+from commbench.results.schema import Outcome, OverlapRecord, SampleRow
 from commbench.results.summary import summarize_group
 from commbench.results.writer import RunWriter
 
@@ -56,6 +56,10 @@ class Recorder:
             for position, samples in zip(record.groups, state.samples, strict=True)
         )
         self._progress.update(self._closed, self._seconds, describe(state.case))
+
+    def keep_overlap(self, records: Sequence[OverlapRecord]) -> None:
+        """What --overlap has found until now."""
+        self._writer.add_overlap(records)
 
     def finish(self, outcome: Outcome, seconds: float) -> None:
         """The run is over, in good order."""

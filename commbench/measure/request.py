@@ -28,3 +28,4 @@ class SweepRequest:
     fake_ranks: int = 8
     resume: bool = False
     link_rates: tuple[tuple[str, float], ...] = ()
+    overlap: bool = False

@@ -35,6 +35,7 @@ class Asked:
     rules: SamplingRules
     verify: bool
     link_rates: tuple[tuple[str, float], ...]
+    overlap: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,15 @@ def take_request(engine: Engine, request: SweepRequest) -> SweepRequest:
     """
     if not request.resume:
         return request
-    mine = Asked(engine.backend, request.bind, request.plan, request.rules, request.verify, request.link_rates)
+    mine = Asked(
+        backend=engine.backend,
+        bind=request.bind,
+        plan=request.plan,
+        rules=request.rules,
+        verify=request.verify,
+        link_rates=request.link_rates,
+        overlap=request.overlap,
+    )
     first, *others = _tell(engine, mine, Asked)
     for rank, other in enumerate(others, start=1):
         if (other.backend, other.bind) != (first.backend, first.bind):
@@ -61,7 +70,14 @@ def take_request(engine: Engine, request: SweepRequest) -> SweepRequest:
                 f"rank {rank} was started with --backend {other.backend} --bind {other.bind}, the stored run has "
                 f"--backend {first.backend} --bind {first.bind}: give these on all ranks, only rank 0 reads the run."
             )
-    return replace(request, plan=first.plan, rules=first.rules, verify=first.verify, link_rates=first.link_rates)
+    return replace(
+        request,
+        plan=first.plan,
+        rules=first.rules,
+        verify=first.verify,
+        link_rates=first.link_rates,
+        overlap=first.overlap,
+    )
 
 
 @dataclass(frozen=True, slots=True)

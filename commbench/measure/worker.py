@@ -12,6 +12,7 @@ from commbench.launch.environment import RankPlace
 from commbench.machine.binding import BUSY, busy_fraction
 from commbench.machine.heap import steady_heap
 from commbench.measure.case_state import describe
+from commbench.measure.overlap import measure_overlap
 from commbench.measure.recorder import Progress, Recorder, Unrecorded
 from commbench.measure.rendezvous import meet
 from commbench.measure.request import SweepRequest
@@ -21,7 +22,7 @@ from commbench.measure.session import Session, guarded
 from commbench.measure.watchdog import Watchdog
 from commbench.plan.groups import Group
 from commbench.plan.plan import Case, build_plan
-from commbench.results.schema import Outcome, RunRecord
+from commbench.results.schema import Outcome, OverlapRecord, RunRecord
 from commbench.results.writer import RunWriter
 from commbench.units import format_nbytes
 
@@ -91,10 +92,26 @@ def run_rank(
             if recorder:
                 raise type(error)(f"{error} {recorder.abandon('failed')}") from error
             raise
+        if request.overlap and not session.interrupted:
+            _measure_overlap(engine, session, request, record, recorder, watchdog)
         if recorder:
             recorder.finish("interrupted" if session.interrupted else "complete", session.seconds)
         _leave(engine, watchdog)
     return _verdict(session)
+
+
+def _measure_overlap(
+    engine: Engine, session: Session, request: SweepRequest, record: RunRecord, recorder: Recorder | None,
+    watchdog: Watchdog,
+) -> None:  # fmt: skip
+    """The overlap of the cases that were right, into the run's record; wrong data is not timed."""
+    right = [state.case for state in session.states if state.status != "wrong"]
+
+    def keep(found: Sequence[OverlapRecord]) -> None:
+        if recorder:
+            recorder.keep_overlap(found)
+
+    measure_overlap(engine, right, lambda case: record.cases[case.index].groups, request.rules, watchdog, keep)
 
 
 def _start_recorder(

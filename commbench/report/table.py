@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from io import StringIO
 from itertools import groupby
 
+from commbench.report.overlap import overlap_lines
 from commbench.report.scaling import scaling_lines
 from commbench.report.slow_groups import slow_group_lines, slower_than_median
 from commbench.results.kinds import KINDS
@@ -84,8 +85,8 @@ def format_markdown(run: Run) -> str:
 
 
 def lines_below(run: Run) -> list[str]:
-    """The legend, where scaling bends, and who is slow."""
-    return [*_legend(run), *scaling_lines(run), *slow_group_lines(run)]
+    """The legend, where scaling bends, who is slow, and what slows what beside it."""
+    return [*_legend(run), *scaling_lines(run), *slow_group_lines(run), *overlap_lines(run)]
 
 
 def legend(rows: Sequence[SummaryRow], time_means: str = _OUR_TIME) -> list[str]:

@@ -5,7 +5,7 @@ Schema history (`schema_version` in run.json):
   2  imported runs. What another tool's file does not say is None, an empty cell, or the word `unknown`; a collective
      may be a kind of `results/kinds.py`. New: `origin`, `findings`, `Host.devices`, the column `variant`, the statuses
      `failed`, `incomplete`, `suspect`, the outcome `incomplete`. Of our own runs: `Host.interface`, `resumed_utc`, the
-     column `contention`. Version 1 lacks these and reads with their defaults.
+     column `contention`, `overlap`. Version 1 lacks these and reads with their defaults.
 """
 
 from dataclasses import MISSING, dataclass, fields
@@ -81,6 +81,37 @@ class CaseRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Slowdown:
+    """Time beside the other over time alone: the median over rounds with its 95 % interval; `alone_seconds` of one."""
+
+    factor: float
+    low: float | None
+    high: float | None
+    alone_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class OverlapRecord:
+    """A case on one group, by position, beside matrix products; None: not measured, and `reason` says why."""
+
+    case: int
+    group: int
+    product: str
+    rounds: int
+    compute: Slowdown | None
+    collective: Slowdown | None
+    status: MeasuredStatus
+    reason: str = ""
+
+    @property
+    def coefficient(self) -> float | None:
+        """The larger of the two, 1 at least: what Galvatron calls overlap_coe."""
+        if self.compute is None or self.collective is None:
+            return None
+        return max(1.0, self.compute.factor, self.collective.factor)
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One checked fact. `where`: the place it was read, such as `log.txt:17`. A `skip` says in `observed` why."""
 
@@ -117,7 +148,8 @@ class Origin:
 class RunRecord:
     """run.json: what was asked, on what, and how it ended. `resumed_utc`: when it was gone on with by --resume.
 
-    An imported run has an `origin`, and no plan of its own: its seed, precision and budget are None.
+    An imported run has an `origin`, and no plan of its own: its seed, precision and budget are None. `overlap`: of the
+    cases that --overlap chose.
     """
 
     schema_version: int
@@ -141,6 +173,7 @@ class RunRecord:
     resumed_utc: tuple[str, ...] = ()
     origin: Origin | None = None
     findings: tuple[Finding, ...] = ()
+    overlap: tuple[OverlapRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,13 @@ def check_record(path: Path, record: RunRecord) -> None:
         if not all(0 <= position < len(record.groups) for position in case.groups):
             raise CommbenchError(f"{path} is damaged: case {case.index} names a group that is not there.")
 
+    for overlap in record.overlap:
+        if not 0 <= overlap.case < len(record.cases) or overlap.group not in record.cases[overlap.case].groups:
+            raise CommbenchError(f"{path} is damaged: an overlap names case {overlap.case} on group {overlap.group}.")
+        slowdowns = [slowdown for slowdown in (overlap.compute, overlap.collective) if slowdown]
+        if not all(0.0 < slowdown.factor < _TOO_LARGE for slowdown in slowdowns):
+            raise CommbenchError(f"{path} is damaged: the overlap of case {overlap.case} has a factor of no time.")
+
 
 def collect_samples(directory: Path) -> dict[tuple[int, int], GroupSamples]:
     """The samples of every case and group, by their positions in run.json, warm-up left out.

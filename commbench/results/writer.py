@@ -13,7 +13,15 @@ import msgspec
 from commbench.errors import CommbenchError, UsageError
 from commbench.results.contention import add_contention, measured_both_ways
 from commbench.results.lock import RunLock
-from commbench.results.schema import SAMPLE_COLUMNS, SUMMARY_COLUMNS, Outcome, RunRecord, SampleRow, SummaryRow
+from commbench.results.schema import (
+    SAMPLE_COLUMNS,
+    SUMMARY_COLUMNS,
+    Outcome,
+    OverlapRecord,
+    RunRecord,
+    SampleRow,
+    SummaryRow,
+)
 from commbench.results.store import RUN_FILE, SAMPLES_FILE, SUMMARY_FILE, Run, read_samples, read_summary
 
 # Not dataclasses.astuple: it copies every value, and a large run has millions.
@@ -74,6 +82,12 @@ class RunWriter:
         with _storing(self.directory):
             self._summary.close()
             _replace_csv(self.directory / SUMMARY_FILE, SUMMARY_COLUMNS, rows)
+
+    def add_overlap(self, records: Sequence[OverlapRecord]) -> None:
+        """Put these into run.json. Raises CommbenchError when the disk is full."""
+        self.record = replace(self.record, overlap=tuple(records))
+        with _storing(self.directory):
+            self._write_record()
 
     def finish(self, outcome: Outcome, measured_seconds: float) -> None:
         """Say in run.json how the run ended, close the files, and let others write."""

@@ -3,7 +3,14 @@
 import pytest
 
 from commbench.errors import UsageError
-from commbench.plan.links import LINK_CLASSES, collect_link_rates, parse_link_rate
+from commbench.plan.links import (
+    LINK_CLASSES,
+    LinkLine,
+    collect_link_rates,
+    is_network,
+    parse_link_line,
+    parse_link_rate,
+)
 
 
 @pytest.mark.parametrize("link_class", LINK_CLASSES)
@@ -34,3 +41,25 @@ def test_a_rate_may_be_said_twice_but_not_two():
     assert collect_link_rates((("net", 1e9), ("node", 2e9), ("net", 1e9))) == (("net", 1e9), ("node", 2e9))
     with pytest.raises(UsageError, match="net two rates"):
         collect_link_rates((("net", 1e9), ("net", 2e9)))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("net=400Mbit/s", LinkLine("net", 50e6, 0.0)),
+        ("nvlink=150GB/s,3us", LinkLine("nvlink", 150e9, 3e-6)),
+        ("net.rail=25GB/s, 4 us", LinkLine("net.rail", 25e9, 4e-6)),
+    ],
+)
+def test_a_line_is_a_rate_and_an_alpha(text, line):
+    assert parse_link_line(text) == line
+
+
+@pytest.mark.parametrize("text", ["net=1GB/s,", "net=1GB/s,-1us", "net=1GB/s,1us,1us", "3us,net=1GB/s"])
+def test_refuses_a_bad_line(text):
+    with pytest.raises(UsageError):
+        parse_link_line(text)
+
+
+def test_which_classes_leave_the_node():
+    assert [name for name in LINK_CLASSES if is_network(name)] == ["net", "net.rail", "net.cross"]

@@ -10,13 +10,14 @@ from commbench.errors import UsageError
 from commbench.units import (
     format_nbytes,
     format_seconds,
+    parse_flops,
     parse_fraction,
     parse_nbytes,
     parse_rate,
     parse_seconds,
 )
 
-PARSERS = (parse_nbytes, parse_seconds, parse_rate, parse_fraction)
+PARSERS = (parse_nbytes, parse_seconds, parse_rate, parse_fraction, parse_flops)
 
 
 @pytest.mark.parametrize(
@@ -208,3 +209,16 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         except UsageError:
             continue
         assert 0 <= value < float("inf")
+
+
+@pytest.mark.parametrize(
+    ("text", "flops"), [("400T", 4e14), ("989.5 TFLOP/s", 9.895e14), ("1.2PFLOPS", 1.2e15), ("500G", 5e11)]
+)
+def test_flops_have_prefixes_of_1000(text: str, flops: float) -> None:
+    assert parse_flops(text) == pytest.approx(flops, rel=1e-12)
+
+
+@pytest.mark.parametrize("text", ["400", "400TB/s", "0T", "T", "-1T"])
+def test_a_speed_that_does_not_read_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_flops(text)

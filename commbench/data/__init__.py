@@ -1,0 +1,1 @@
+"""Tables that the program reads, each with its sources."""
