@@ -18,14 +18,13 @@ One-sided: faster is never a failure. Where no expectation fits there is no refe
 
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
 
-from commbench.errors import CommbenchError, unknown_name
+from commbench.errors import CommbenchError, UsageError, unknown_name
 from commbench.plan.links import LINK_CLASSES
 from commbench.results.kinds import KINDS
 from commbench.results.schema import Finding, SummaryRow
@@ -41,8 +40,7 @@ _REFRESH = "measure the expectation anew: it is lower than what this link can do
 _LOOK = "measure again; if it stays, look at the link, and at what changed since the reference was measured"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expectation:
+class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One row of a file, in its own unit; `bounds` has bytes per second or seconds."""
 
     link_class: str
@@ -100,7 +98,7 @@ def write_expectations(expectations: Iterable[Expectation], title: str) -> str:
     """TOML that `read_expectations` reads again."""
     blocks = [f"title = {_toml(title)}\n"]
     for expectation in expectations:
-        fields = ((name, getattr(expectation, name)) for name in expectation.__dataclass_fields__)
+        fields = ((name, getattr(expectation, name)) for name in expectation.__struct_fields__)
         lines = [f"{name} = {_toml(value)}" for name, value in fields if value is not None]
         blocks.append("\n".join(["[[expectation]]", *lines, ""]))
     return "\n".join(blocks)
@@ -207,10 +205,12 @@ def _from_row(row: SummaryRow, source: str, measured_with: str) -> Expectation |
     )
     if (row.size_bytes or 0) < LATENCY_NBYTES:
         microseconds = (row.seconds_median or 0.0) / SCALES["us"]
-        return replace(made, value=_four(microseconds), upper=_four(KEPT_TIMES * microseconds))
+        return msgspec.structs.replace(made, value=_four(microseconds), upper=_four(KEPT_TIMES * microseconds))
     if not row.busbw_gbps:
         return None
-    return replace(made, unit="GB/s", value=_four(row.busbw_gbps), lower=_four(KEPT_BANDWIDTH * row.busbw_gbps))
+    return msgspec.structs.replace(
+        made, unit="GB/s", value=_four(row.busbw_gbps), lower=_four(KEPT_BANDWIDTH * row.busbw_gbps)
+    )
 
 
 def _problem(expectation: Expectation) -> str:
@@ -223,7 +223,10 @@ def _problem(expectation: Expectation) -> str:
         return f"in {expectation.unit} it needs {'upper' if expectation.is_time else 'lower'}, the bound that judges"
     if not all(0.0 < bound < float("inf") for bound in bounds) or bounds != sorted(bounds):
         return f"lower, value and upper are {bounds}: they must be above 0 and ascend"
-    parse_nbytes(expectation.size)
+    try:
+        parse_nbytes(expectation.size)
+    except UsageError as error:
+        return str(error).removesuffix(".")
     return ""
 
 

@@ -80,7 +80,7 @@ def localize(
     failures = find_failures(table)
     timed = table.where(np.isfinite(table.seconds))
     levels = measure_levels(timed, cluster.rails, cluster.endpoints)
-    is_one_pair = len(np.unique(timed.senders)) <= 2
+    is_one_pair = len(np.unique((timed.senders, timed.receivers))) <= 2
     slow = [] if is_one_pair else find_slow_ends(cluster, levels, criteria)
     good = timed.where(~_touches(timed, [*failures, *slow]))
     usual = _usual(cluster, good, timed)

@@ -76,18 +76,22 @@ class _RoundPlan:
             self._free[self._cluster.rail(end)].append(end)
         self._rails_with_good = {self._cluster.rail(end) for end in everyone if end not in suspected}
         self._suspected, self._busy = suspected, set[int]()
+        self._links = {frozenset(suspect.members) for suspect in diagnosis.suspects if suspect.kind in LINKS}
 
     def add_link(self, suspect: Suspect) -> None:
         if self._busy.isdisjoint(suspect.members):
             self._add(*suspect.members)
 
     def add_members(self, suspect: Suspect, met: Sequence[int]) -> None:
-        """Each member with a good endpoint of its rail, one that it has met least; it waits where none is free."""
+        """Each member with a good endpoint of its rail, one that it has met least, over a link above suspicion;
+        it waits where none is free.
+        """
         times, known = Counter(met), set(suspect.partners)
         for member in suspect.members:
             others = self._candidates(member) if member not in self._busy else []
             if others:
-                self._add(member, min(others, key=lambda end: (times[end], end in known)))
+                keys = [(frozenset((member, end)) in self._links, times[end], end in known) for end in others]
+                self._add(member, others[keys.index(min(keys))])
 
     def with_controls(self) -> Round:
         """All pairs, with those who are left paired among themselves: suspects that wait for their turn excepted."""
@@ -126,20 +130,19 @@ def _collect(diagnosis: Diagnosis, table: PairTable) -> list[_Seen]:
     if not len(table):
         return seen
     moved = _drift(diagnosis, table)
-    by_link: dict[tuple[int, int], int] = {}
+    by_link: dict[tuple[int, int], list[int]] = defaultdict(list)  # a link can be cut one way and slow the other
     by_end: dict[int, list[int]] = defaultdict(list)
     for at, suspect in enumerate(diagnosis.suspects):
         if suspect.kind in LINKS:
-            by_link[min(suspect.members), max(suspect.members)] = at
+            by_link[min(suspect.members), max(suspect.members)].append(at)
         else:
             for end in suspect.members:
                 by_end[end].append(at)
     for (low, high), directions in _meetings(table, {*by_end, *(end for link in by_link for end in link)}):
         if (low, high) in by_link:
-            at = by_link[low, high]
-            suspect = diagnosis.suspects[at]
-            seen[at].values.append(_value(suspect, suspect.members[0], directions, moved))
-            continue
+            for at in by_link[low, high]:
+                suspect = diagnosis.suspects[at]
+                seen[at].values.append(_value(suspect, suspect.members[0], directions, moved))
         for end, partner in ((low, high), (high, low)):
             for at in by_end.get(end, ()):
                 seen[at].values.append(_value(diagnosis.suspects[at], end, directions, moved))
@@ -206,7 +209,7 @@ def _rule(diagnosis: Diagnosis, suspect: Suspect) -> tuple[int, int]:
 def _decide(diagnosis: Diagnosis, suspect: Suspect, effect: float) -> State:
     """Slow again in nearly all retests: is it enough to accuse?"""
     if effect < diagnosis.criteria.accuse:
-        return "not reproduced"
+        return "slight"
     allowed = diagnosis.allowed_seconds
     if allowed is not None and not isinf(effect) and exp(suspect.usual + effect) <= allowed:
         return "within expectation"

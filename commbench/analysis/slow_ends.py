@@ -92,11 +92,16 @@ def _slow_group(cluster: Cluster, group: NamedGroup, levels: Levels, criteria: C
     members = np.array([end for end in group.members if known[end]], dtype=np.int64)
     if not 2 <= len(members) < known.sum():
         return None
-    medians = (float(np.median(side.effect[members])) for side in (levels.send, levels.receive))
-    side, effect = choose_side(*medians)
+    side, effect = choose_side(_median(levels.send.effect[members]), _median(levels.receive.effect[members]))
     own = levels.side(side)
-    z = float(np.median(own.z[members])) * np.sqrt(len(members))
+    z = _median(own.z[members]) * len(members) ** 0.5
     is_shared = np.mean(own.effect[members] >= effect / 2) >= GROUP_SHARE
     if not is_shared or effect < bar[members].max() or z < criteria.z:
         return None
     return Suspect("group", tuple(members.tolist()), side, effect, z, np.nan, 0, name=f"{group.kind} {group.name}")
+
+
+def _median(values: Real) -> float:
+    """Of what is known; NaN where nothing is."""
+    known = values[np.isfinite(values)]
+    return float(np.median(known)) if len(known) else np.nan

@@ -6,7 +6,7 @@ from typing import Literal
 
 Kind = Literal["node", "group", "rail", "link", "pair", "noisy", "dead", "cut"]
 SideName = Literal["both", "send", "receive"]
-State = Literal["confirmed", "not reproduced", "open", "within expectation"]
+State = Literal["confirmed", "slight", "not reproduced", "open", "within expectation"]
 
 LINKS: tuple[Kind, ...] = ("link", "pair", "cut")  # what two endpoints have between them
 FAILURES: tuple[Kind, ...] = ("dead", "cut")
@@ -66,6 +66,8 @@ class Suspect:
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What retests made of a suspect: `again` of `retests` were slow again, against `partners`.
+
+    `slight`: slow again, but by less than accuses. `open`: too few retests to tell.
 
     `effect` weighs first results and retests by their number; of failures it is infinite.
     """

@@ -82,6 +82,7 @@ def tell_culprits(diagnosis: Diagnosis, verdicts: Sequence[Verdict]) -> list[str
         lines.append(f"  {option}")
     for state, words in (
         ("open", "suspected, but not measured again often enough"),
+        ("slight", "slower again when measured again, but by too little to accuse"),
         ("within expectation", "slower than the others, but within the expectation"),
         ("not reproduced", "suspected, but not reproduced when measured again"),
     ):
@@ -175,7 +176,7 @@ def _count(number: int, noun: str) -> str:
 def _by_weight(verdicts: Iterable[Verdict]) -> list[Verdict]:
     """Those that concern most first: failures, groups, nodes, then by how slow."""
     order = list(_KINDS)
-    return sorted(verdicts, key=lambda one: (order.index(one.suspect.kind), -one.effect))
+    return sorted(verdicts, key=lambda one: (order.index(one.suspect.kind), -round(one.effect, 1), one.suspect.members))
 
 
 def _some(names: Sequence[str]) -> str:
