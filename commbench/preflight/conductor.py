@@ -125,7 +125,7 @@ class Conductor:
         said = f"{done} of {planned} rounds at {format_nbytes(nbytes)}, and {tests.rounds - done} of retests: "
         verdict = "fail" if named or any(d.is_below_expectation for d in self._diagnoses) else "ok"
         said += f"{named} to blame" if named else "all below expectation" if verdict == "fail" else "nobody to blame"
-        self.add(Stage("pairs", verdict, bench.now_seconds() - began, said))  # type: ignore[arg-type]
+        self.add(Stage("pairs", verdict, bench.now_seconds() - began, said))
 
     def _ladder(self, bench: Bench, nbytes: int, rate: float | None, is_right: bool) -> None:
         reason = ""

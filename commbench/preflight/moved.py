@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from commbench.machine.facts import Facts, GpuFacts
-from commbench.results.schema import Finding, Verdict
+from commbench.results.finding import Finding, Verdict
 
 # How much a counter of a port may rise in a short run before it is a finding, and how bad it is then.
 _ALLOWED_RISES: dict[str, tuple[int, Verdict]] = {

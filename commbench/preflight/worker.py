@@ -205,7 +205,7 @@ def _moved_stage(bench: LiveBench, reports: tuple[NodeReport, ...], clock: Clock
     worst = "fail" if any(finding.verdict == "fail" for _, finding in found) else "warn"
     told = "; ".join(f"{host}: {finding.subject} {finding.observed}" for host, finding in found)
     culprits = tuple(dict.fromkeys(host for host, finding in found if finding.verdict == "fail"))
-    return Stage("counters", worst, seconds, told, culprits)  # type: ignore[arg-type]
+    return Stage("counters", worst, seconds, told, culprits)
 
 
 def _blame(conductor: Conductor, message: str, ranks: tuple[int, ...], hosts: tuple[str, ...] = ()) -> None:

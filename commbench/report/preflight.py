@@ -7,8 +7,8 @@ from commbench.analysis import suspects
 from commbench.analysis.localize import Diagnosis
 from commbench.checks.result import CheckResult
 from commbench.report.culprits import excluded_hosts
+from commbench.results.finding import Verdict
 from commbench.results.pairs import PairTable
-from commbench.results.schema import Verdict
 
 _HANG = 124
 _COULD_NOT = 3

@@ -13,7 +13,7 @@ from commbench.report.junit import JunitCase, Outcome, format_junit
 from commbench.report.preflight import PairSearch, Preflight
 from commbench.report.preflight_text import format_preflight
 from commbench.report.prometheus import format_metric
-from commbench.results.schema import Verdict
+from commbench.results.finding import Verdict
 
 SCHEMA_VERSION = 1
 _OUTCOMES: dict[Verdict, Outcome] = {"fail": "failure", "warn": "ok", "ok": "ok", "skip": "skipped"}
