@@ -22,6 +22,7 @@ from commbench.preflight.request import Hints, PreflightRequest
 from commbench.preflight.soak import run_soak
 from commbench.preflight.world_trials import first_answer, inside_nodes, ladder, right_data
 from commbench.report.preflight import PairSearch, Preflight, Stage
+from commbench.results.finding import Verdict
 from commbench.units import format_nbytes, format_seconds
 
 _LEAST_NBYTES, _UNKNOWN_NBYTES = 256 << 10, 1 << 20
@@ -123,7 +124,7 @@ class Conductor:
             return
         named = sum(len(search.confirmed) for search in self._searches())
         said = f"{done} of {planned} rounds at {format_nbytes(nbytes)}, and {tests.rounds - done} of retests: "
-        verdict = "fail" if named or any(d.is_below_expectation for d in self._diagnoses) else "ok"
+        verdict: Verdict = "fail" if named or any(d.is_below_expectation for d in self._diagnoses) else "ok"
         said += f"{named} to blame" if named else "all below expectation" if verdict == "fail" else "nobody to blame"
         self.add(Stage("pairs", verdict, bench.now_seconds() - began, said))
 

@@ -29,6 +29,7 @@ from commbench.preflight.moved import find_moved
 from commbench.preflight.passive import check_node, judge_world
 from commbench.preflight.request import Hints, PreflightRequest
 from commbench.report.preflight import Preflight, Stage
+from commbench.results.finding import Verdict
 
 _MEET_SHARE, _CONNECT_SHARE = 0.4, 0.3  # of the time that is left: whoever has not come then is named
 _LEAST_SECONDS = 2.0
@@ -202,7 +203,7 @@ def _moved_stage(bench: LiveBench, reports: tuple[NodeReport, ...], clock: Clock
     seconds = clock.now() - began
     if not found:
         return Stage("counters", "ok", seconds, f"nothing rose that may not, on {len(now)} of {len(before)} nodes")
-    worst = "fail" if any(finding.verdict == "fail" for _, finding in found) else "warn"
+    worst: Verdict = "fail" if any(finding.verdict == "fail" for _, finding in found) else "warn"
     told = "; ".join(f"{host}: {finding.subject} {finding.observed}" for host, finding in found)
     culprits = tuple(dict.fromkeys(host for host, finding in found if finding.verdict == "fail"))
     return Stage("counters", worst, seconds, told, culprits)
