@@ -51,7 +51,9 @@ def _transports(facts: Facts) -> Mapping[str, str]:
     return {"libfabric": facts.software.libfabric or "not found", "UCX": facts.software.ucx or "not found"}
 
 
-def _environment(facts: Facts, of_nccl: bool) -> Mapping[str, str]:
+def _environment(facts: Facts, of_nccl: bool) -> Mapping[str, str] | None:
+    if "variables" in facts.unseen:
+        return None
     return {
         name: f"`{value}`"
         for name, value in facts.variables.items()
