@@ -24,13 +24,16 @@ settings.load_profile("quick")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--failure-rounds", type=int, default=1, help="how often each failure of a cluster is tried")
-    parser.addoption("--no-skips", action="store_true", help="a test that skips fails, unless it needs a GPU")
+    parser.addoption(
+        "--no-skips", action="store_true", help="a test that skips fails, unless it needs a GPU or a checkout"
+    )
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report = yield
-    if report.skipped and item.config.getoption("--no-skips") and "gpu" not in item.keywords:
+    may_skip = {"gpu", "checkout"} & set(item.keywords)
+    if report.skipped and item.config.getoption("--no-skips") and not may_skip:
         report.outcome = "failed"
         report.longrepr = f"skipped, and --no-skips forbids it: {report.longrepr}"
     return report

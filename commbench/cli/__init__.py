@@ -24,6 +24,10 @@ COMMANDS = {
     "fit": "alpha and beta of stored runs, with intervals and errors",
     "estimate": "a training step's communication, memory and bubble, of a model and a layout",
     "report": "the table, plots and one page (report.html) of stored runs",
+    "export": "coefficients and times of stored runs, in the files that planners load",
+    "compare": "faster, slower or noise: two sets of runs, and what else changed",
+    "baseline": "keep named sets of runs to compare with: save, list, show, remove",
+    "history": "dated runs: a trend of alpha and B, and when it stepped",
     "import": "read results of other tools into a run",
     "topo": "how a machine is wired: GPUs, NICs, link classes, the nearest NIC",
     "check": "is the machine set up as it should be, without sending a byte",
@@ -59,6 +63,8 @@ def cli() -> None:
     commbench fit results/RUN                         alpha and beta of it, and how far to trust them
     commbench estimate --model llama-70b --tp 8       what a training step communicates
     commbench report results/RUN                      its table, plots, and report.html
+    commbench export results/RUN --to galvatron -o .  a planner's files from it
+    commbench compare before after                    faster, slower, or noise
     commbench import all_reduce_perf.log              another tool's results, as a run
     commbench topo                                    how this machine is wired; --from another, or nvidia-smi topo -m
     srun -N4 commbench check                          is every node set up as it should be

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commbench.cli.options import Parsed, write_output
+from commbench.cli.runs import load_launches
 from commbench.errors import CommbenchError, UsageError
 from commbench.units import parse_nbytes
 
@@ -92,17 +93,11 @@ def fit(
 
 def fit_runs(runs: Sequence[Path], window: tuple[int | None, int | None], seed: int, save: bool) -> "list[FitRecord]":
     """A record for each machine that `runs` were measured on; with `save` also in the directories of its runs."""
-    from commbench.analysis.curves import Launch, group_launches
+    from commbench.analysis.curves import group_launches
     from commbench.analysis.record_file import fit_launches, write_record
     from commbench.analysis.records import Window
-    from commbench.results.store import SAMPLES_FILE, collect_samples, load_run
 
-    launches = []
-    for directory in dict.fromkeys(path.resolve() for path in runs):
-        run = load_run(directory)
-        samples = collect_samples(directory) if (directory / SAMPLES_FILE).exists() else {}
-        launches.append(Launch(run, samples))
-    machines = group_launches(launches)
+    machines = group_launches(load_launches(runs))
     records = [fit_launches(members, Window(*window), seed) for members in machines]
     for members, record in zip(machines, records, strict=True):
         for launch in members if save and record.fits else ():

@@ -1,8 +1,8 @@
 """The fake engine: every rank of a world on paper, on a virtual clock, in one process.
 
 A collective on N ranks costs steps(N) * alpha_step + factor(N) * S / rate seconds of virtual time, with the alpha and
-the rate of the link class that its group must cross, times the seeded noise and the slow ranks, slow links and
-contention asked for.
+the rate of the link class that its group must cross, times the seeded noise and drift, and the slow ranks, slow links
+and contention asked for.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,6 +16,7 @@ from commbench.errors import UsageError
 from commbench.plan.groups import Group, World
 from commbench.plan.plan import Case
 
+_DRIFT_STREAM = 1  # of random numbers, apart from that of the noise
 PRODUCT_SECONDS = 100e-6  # of a matrix product on paper
 
 
@@ -113,7 +114,7 @@ class FakeEngine:
         pass
 
     def prepare(self, case: Case, group: Group, me: int) -> Call:
-        return Call(group, me, self._advance(self.seconds(case, group)), None, None)
+        return Call(group, me, self._advance(self.seconds(case, group) * self._drift(case, group)), None, None)
 
     def no_overlap(self, case: Case) -> str | None:
         return None
@@ -144,6 +145,14 @@ class FakeEngine:
 
     def _link_class(self, group: Group) -> str:
         return "net" if self.world.nodes_of(group.ranks) > 1 else "nvlink"
+
+    def _drift(self, case: Case, group: Group) -> float:
+        """By how much this run is off, as a whole and in this case: drawn from the seed alone, so that it stays."""
+        if not self.machine.drift:
+            return 1.0
+        run = np.random.default_rng((self.seed, _DRIFT_STREAM)).standard_t(3)
+        own = np.random.default_rng((self.seed, _DRIFT_STREAM, 1 + case.index, 1 + group.ranks[0])).standard_t(3)
+        return float(np.exp(self.machine.drift * (run + own)))
 
     def _advance(self, seconds: float) -> Callable[[], None]:
         clock, noise = self.clock, self.machine.noise

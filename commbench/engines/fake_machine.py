@@ -1,4 +1,4 @@
-"""The machine that the fake engine plays: links with an alpha and a rate, regimes, noise, slow ranks and slow links."""
+"""The machine that the fake engine plays: links with alpha and rate, regimes, noise, drift, what is slow."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +24,7 @@ _DEFAULT_LINES = (FakeLine("nvlink", 0, 3e-6, 200e9), FakeLine("net", 0, 12e-6, 
 class FakeMachine:
     """Nodes of `ranks_per_node` ranks; `noise` is the scale of the one-sided, heavy-tailed relative noise.
 
+    `drift`: of the heavy-tailed relative difference from run to run, of a run as a whole and again of each case in it.
     `contention`: how many times slower a group between nodes is beside others of its layout. `overlap`: how many times
     slower a matrix product is beside a collective, and a collective beside products.
     """
@@ -31,6 +32,7 @@ class FakeMachine:
     ranks_per_node: int = 8
     lines: tuple[FakeLine, ...] = _DEFAULT_LINES
     noise: float = 0.0
+    drift: float = 0.0
     slow_ranks: dict[int, float] = field(default_factory=dict)
     slow_links: dict[tuple[int, int], float] = field(default_factory=dict)
     contention: float = 1.0
@@ -60,6 +62,7 @@ FAKE_KEYS = {
     "nvlink": "ALPHA:RATE (within a node; nvlink@SIZE=… from that size on)",
     "net": "ALPHA:RATE (between nodes; net@SIZE=… from that size on)",
     "noise": "PERCENT",
+    "drift": "PERCENT (from run to run, by --seed)",
     "contention": "FACTOR (of groups between nodes that run together)",
     "overlap": "FACTOR:FACTOR (of a matrix product, of a collective, while both run)",
     "slow-rank": "RANK:FACTOR",
@@ -90,6 +93,8 @@ def _with_part(machine: FakeMachine, key: str, from_size: str, value: str) -> Fa
         return replace(machine, ranks_per_node=_at_least(1, value))
     if key == "noise":
         return replace(machine, noise=parse_fraction(value))
+    if key == "drift":
+        return replace(machine, drift=parse_fraction(value))
     if key == "contention":
         return replace(machine, contention=_factor(value))
     subject, number = value.split(":")

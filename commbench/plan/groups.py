@@ -11,6 +11,7 @@ from itertools import chain
 from math import prod
 
 from commbench.errors import UsageError, unknown_name
+from commbench.plan.rounds import circle_round, circle_rounds
 
 _MOST_READ = 1 << 20  # ranks in a text of a file
 
@@ -94,16 +95,11 @@ def _mesh(world: World, spec: str) -> Iterator[Wave]:
 
 
 def _pairs(world: World, _: str) -> Iterator[Wave]:
-    """Every pair once, in n-1 rounds of disjoint pairs (n rounds for odd n): the circle method for round-robins."""
-    players: list[int | None] = [*range(world.size), *([None] if world.size % 2 else [])]
+    """Every pair once, in n-1 rounds of disjoint pairs (n rounds for odd n)."""
     if world.size < 2:
         raise UsageError("layout pairs needs at least 2 ranks, the world has 1.")
-    for _round in range(len(players) - 1):
-        half = len(players) // 2
-        matched = zip(players[:half], reversed(players[half:]), strict=True)
-        pairs = sorted(sorted((a, b)) for a, b in matched if a is not None and b is not None)
-        yield Wave("pairs", tuple(Group(f"{a}-{b}", (a, b)) for a, b in pairs))
-        players.insert(1, players.pop())
+    for turn in range(circle_rounds(world.size)):
+        yield Wave("pairs", tuple(Group(f"{a}-{b}", (a, b)) for a, b in circle_round(world.size, turn)))
 
 
 def _halves(world: World, _: str) -> Iterator[Wave]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; markers tell them apart in print.
-_COLOURS = (
+COLOURS = (
     "#0072B2",
     "#D55E00",
     "#009E73",
@@ -28,10 +28,10 @@ _COLOURS = (
     "#666666",
     "#7F3C8D",
 )
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 _LEGEND_LINE = 0.08  # of the axis' height
 _LONGEST_SUFFIX = 100  # of a file name, which may have 255 bytes
-_STYLE: Any = {
+STYLE: Any = {
     "font.size": 10.5,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -70,18 +70,18 @@ def _figure(run: Run, view: tuple[str, ...], lines: Sequence[Line], title: str, 
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9, 5.4), dpi=150)
         # Fixed margins: a layout engine draws everything twice to find them.
         axes = figure.subplots(gridspec_kw={"left": 0.115, "right": 0.985, "bottom": 0.1, "top": 0.87})
         for index, (label, series) in enumerate(_series(lines)):
-            draw(axes, series, label, _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)])
+            draw(axes, series, label, COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)])
         axes.set_title(title, pad=24)
         style: Any = {"transform": axes.transAxes, "color": "#555555", "fontsize": 9.5, "parse_math": False}
         axes.text(0, 1.02, _subtitle(run, view, lines), **style)
         axes.grid(True, which="major", color="#DDDDDD", linewidth=0.7)
         axes.set_axisbelow(True)
-        _size_axis(axes, sorted({line.row.size_bytes or 0 for line in lines}))
+        size_axis(axes, sorted({line.row.size_bytes or 0 for line in lines}))
         if axes.get_yscale() == "linear":  # room for the legend above the lines; on a log axis the corner is free
             axes.set_ylim(top=axes.get_ylim()[1] * (1 + _LEGEND_LINE * len(axes.lines)))
         axes.legend(loc="upper left")
@@ -155,7 +155,8 @@ def _draw_time(axes: "Axes", rows: Sequence[SummaryRow], label: str, colour: str
     axes.set_ylabel("time per call, median with its 95 % interval")
 
 
-def _size_axis(axes: "Axes", sizes: Sequence[int]) -> None:
+def size_axis(axes: "Axes", sizes: Sequence[int]) -> None:
+    """Sizes from left to right on a log axis, with labels that do not touch."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
     axes.set_xscale("log", base=2)

@@ -185,6 +185,24 @@ def test_noise_is_seeded_and_only_ever_slows():
     assert max(first) > 1.15 * exact
 
 
+def test_drift_is_of_the_run_and_of_each_case_and_stays_through_it():
+    cases = [make_case("all_reduce", 1000, NODE, index=index) for index in range(3)]
+
+    def off(seed, case):
+        engine = open_engine(ranks=8, spec=f"{MACHINE},drift=2%", seed=seed)
+        taken = [time_batch(engine.stopwatch, engine.prepare(case, NODE, 0).run, 1).seconds for _ in range(3)]
+        assert max(taken) == pytest.approx(min(taken), rel=1e-9)
+        return taken[0] / engine.seconds(case, NODE)
+
+    assert len({off(seed, case) for seed in (1, 2) for case in cases}) == 6
+    assert off(1, cases[0]) == off(1, cases[0])
+    # exp(2 % of the sum of two Student's t with 3 degrees of freedom): of either sign, with a heavy tail.
+    found = sorted(off(seed, cases[0]) for seed in range(200))
+    assert found[100] == pytest.approx(1.0, abs=0.01)
+    assert found[0] < 0.92
+    assert found[-1] > 1.08
+
+
 def test_without_noise_all_calls_take_the_same():
     assert max(times(open_engine(ranks=8, spec=MACHINE, seed=1))) == pytest.approx(6.015e-6, rel=1e-9)
 
