@@ -56,11 +56,12 @@ def check(**options: Any) -> None:
     from commbench.checks.registry import load_rules, select_rules
 
     if options["explain"]:
-        click.echo(_explain(load_rules(), options["explain"]), nl=False)
+        write_output(_explain(load_rules(), options["explain"]), options["output"])
         return
     rules = select_rules(load_rules(), *(tuple(chain(*options[name])) for name in ("select", "ignore")))
     if options["list_rules"]:
-        click.echo("".join(f"{rule.id:<28} {rule.severity}  {rule.summary}\n" for rule in rules), nl=False)
+        lines = "".join(f"{rule.id:<28} {rule.severity}  {rule.summary}\n" for rule in rules)
+        write_output(lines, options["output"])
         return
     # Before anything of ours is loaded that sets a variable.
     environment = dict(os.environ)

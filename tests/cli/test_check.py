@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from commbench.checks.registry import load_rules
+from commbench.cli.check import check
 from commbench.machine.facts import Facts, HostFacts, LimitFacts, RdmaDevice
 from commbench.machine.snapshot import format_snapshot
 from tests.cli.conftest import Call
@@ -108,6 +110,14 @@ def test_select_and_ignore_take_lists_of_prefixes(call: Call, machine: Machine) 
 
     assert rules("--select", "host-memlock,HOST-NOFILE") == {"HOST-MEMLOCK", "HOST-NOFILE"}
     assert rules("--select", "HOST-MEMLOCK", "--select", "HOST-NOFILE", "--ignore", "HOST-N") == {"HOST-MEMLOCK"}
+
+
+def test_the_options_are_a_contract() -> None:
+    promised = (
+        "--select --ignore --list --explain --env-file --from --same --nodes --format -o --nagios --timeout -q -v"
+    )
+    offered = {name for option in check.params for name in (*option.opts, *option.secondary_opts)}
+    assert set(promised.split()) <= offered
 
 
 # -- forms and files ---------------------------------------------------------------------------------------------------
@@ -288,11 +298,10 @@ def test_a_broken_environment_of_a_launcher_is_said_and_the_rest_is_checked(
 def test_colour_is_for_terminals_without_a_launcher(
     call: Call, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from commbench.cli import check
-
-    monkeypatch.setattr(check, "sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True)))
+    module = import_module("commbench.cli.check")
+    monkeypatch.setattr(module, "sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True)))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert check._is_coloured()
+    assert module._is_coloured()
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")  # Open MPI gives its ranks a terminal, whatever reads it
-    assert not check._is_coloured()
+    assert not module._is_coloured()
