@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
@@ -110,6 +111,11 @@ def test_select_and_ignore_take_lists_of_prefixes(call: Call, machine: Machine) 
 
     assert rules("--select", "host-memlock,HOST-NOFILE") == {"HOST-MEMLOCK", "HOST-NOFILE"}
     assert rules("--select", "HOST-MEMLOCK", "--select", "HOST-NOFILE", "--ignore", "HOST-N") == {"HOST-MEMLOCK"}
+
+
+def test_rules_in_the_examples_exist(call: Call) -> None:
+    (id,) = re.findall(r"--explain ([A-Z]+-[A-Z-]+)", call("check", "--help").out)
+    assert call("check", "--explain", id).code == 0
 
 
 def test_the_options_are_a_contract() -> None:
@@ -233,6 +239,13 @@ def test_an_env_file_takes_the_place_of_this_environment(
     assert "NCCL_P2P_DISABLE" not in out
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=BytesIO(b"NCCL_P2P_DISABLE=yes\nSHELL=/bin/sh\n")))
     assert "NCCL_P2P_DISABLE=yes is read as 0" in call("check", "--select", "ENV", "--env-file", "-").out
+
+
+def test_a_file_that_is_no_environment_is_said(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "noise"
+    path.write_bytes(bytes(range(256)) * 10)
+    ended = call("check", "--select", "ENV", "--env-file", str(path))
+    assert ended.err == "commbench: noise sets none of the variables that are checked: is it an environment?\n"
 
 
 @pytest.mark.parametrize(
