@@ -44,7 +44,7 @@ def check(**options: Any) -> None:
     \b
     commbench check
     commbench check --select ENV --env-file job.sbatch --nodes 4
-    commbench check --explain ENV-UNKNOWN
+    commbench check --explain ENV-VALUE-SWITCH
     srun -N4 commbench check --same train.py
     commbench check --from node7.json --format junit -o check.xml
     commbench check --format prometheus -o /var/lib/node_exporter/commbench.prom
@@ -56,11 +56,12 @@ def check(**options: Any) -> None:
     from commbench.checks.registry import load_rules, select_rules
 
     if options["explain"]:
-        click.echo(_explain(load_rules(), options["explain"]), nl=False)
+        write_output(_explain(load_rules(), options["explain"]), options["output"])
         return
     rules = select_rules(load_rules(), *(tuple(chain(*options[name])) for name in ("select", "ignore")))
     if options["list_rules"]:
-        click.echo("".join(f"{rule.id:<28} {rule.severity}  {rule.summary}\n" for rule in rules), nl=False)
+        lines = "".join(f"{rule.id:<28} {rule.severity}  {rule.summary}\n" for rule in rules)
+        write_output(lines, options["output"])
         return
     # Before anything of ours is loaded that sets a variable.
     environment = dict(os.environ)
@@ -124,21 +125,20 @@ def _check_world(
     try:
         return check_world(facts, find_meeting(place, os.environ), rules, order, options["timeout"], show_message)
     except CommbenchError as error:
-        is_apart = isinstance(error, RendezvousError)
-        if not error.is_quiet and (place.rank == 0 or is_apart) and not options["nagios"]:
-            show_message(str(error))
-        if place.rank == 0 and is_apart and options["format_name"] == "table" and not options["nagios"]:
-            show_message("so only rank 0 is checked:")
-            click.echo(_format(_check_alone(options, facts, rules, place), options, None), nl=False)
         if place.rank == 0 and options["nagios"]:
-            raise
+            raise  # it becomes the plug-in's line
+        is_apart = isinstance(error, RendezvousError) and not options["nagios"]
+        if not error.is_quiet and (place.rank == 0 or is_apart):
+            show_message(str(error))
+        if place.rank == 0 and is_apart and options["format_name"] == "table":
+            show_message("so only rank 0 is checked:")
+            write_output(_format(_check_alone(options, facts, rules, place), options), None)
         raise SaidError(error.exit_code) from error
 
 
 def _present(result: "CheckResult", options: dict[str, Any]) -> None:
     """Write the result, and leave with its exit code."""
-    text = _format(result, options, options["output"])
-    write_output(text, options["output"], at_once=True)
+    write_output(_format(result, options), options["output"], at_once=True)
     if options["nagios"]:
         from commbench.report.nagios import STATES
 
@@ -149,13 +149,13 @@ def _present(result: "CheckResult", options: dict[str, Any]) -> None:
         raise SaidError(_EXIT_CODES[result.worst])
 
 
-def _format(result: "CheckResult", options: dict[str, Any], output: Path | None) -> str:
+def _format(result: "CheckResult", options: dict[str, Any]) -> str:
     from commbench.report.check_formats import load_format
 
     name = "nagios" if options["nagios"] else options["format_name"]
     if name != "table":
         return load_format(name)(result)
-    colour = output is None and _is_coloured()
+    colour = options["output"] is None and _is_coloured()
     return load_format(name)(result, verbose=options["verbose"], quiet=options["quiet"], colour=colour)
 
 
@@ -212,4 +212,7 @@ def _read_env_file(options: dict[str, Any]) -> "EnvFile | None":
     from commbench.machine.env_file import MAX_NBYTES, parse_env
 
     name, data = read_input(options["env_file"], MAX_NBYTES)
-    return parse_env(data, name)
+    found = parse_env(data, name)
+    if not found.variables:
+        show_message(f"{name} sets none of the variables that are checked: is it an environment?")
+    return found

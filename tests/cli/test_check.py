@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from commbench.checks.registry import load_rules
+from commbench.cli.check import check
 from commbench.machine.facts import Facts, HostFacts, LimitFacts, RdmaDevice
 from commbench.machine.snapshot import format_snapshot
 from tests.cli.conftest import Call
@@ -108,6 +111,19 @@ def test_select_and_ignore_take_lists_of_prefixes(call: Call, machine: Machine) 
 
     assert rules("--select", "host-memlock,HOST-NOFILE") == {"HOST-MEMLOCK", "HOST-NOFILE"}
     assert rules("--select", "HOST-MEMLOCK", "--select", "HOST-NOFILE", "--ignore", "HOST-N") == {"HOST-MEMLOCK"}
+
+
+def test_rules_in_the_examples_exist(call: Call) -> None:
+    (id,) = re.findall(r"--explain ([A-Z]+-[A-Z-]+)", call("check", "--help").out)
+    assert call("check", "--explain", id).code == 0
+
+
+def test_the_options_are_a_contract() -> None:
+    promised = (
+        "--select --ignore --list --explain --env-file --from --same --nodes --format -o --nagios --timeout -q -v"
+    )
+    offered = {name for option in check.params for name in (*option.opts, *option.secondary_opts)}
+    assert set(promised.split()) <= offered
 
 
 # -- forms and files ---------------------------------------------------------------------------------------------------
@@ -225,6 +241,13 @@ def test_an_env_file_takes_the_place_of_this_environment(
     assert "NCCL_P2P_DISABLE=yes is read as 0" in call("check", "--select", "ENV", "--env-file", "-").out
 
 
+def test_a_file_that_is_no_environment_is_said(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "noise"
+    path.write_bytes(bytes(range(256)) * 10)
+    ended = call("check", "--select", "ENV", "--env-file", str(path))
+    assert ended.err == "commbench: noise sets none of the variables that are checked: is it an environment?\n"
+
+
 @pytest.mark.parametrize(
     ("options", "code", "sentence"),
     [
@@ -288,11 +311,10 @@ def test_a_broken_environment_of_a_launcher_is_said_and_the_rest_is_checked(
 def test_colour_is_for_terminals_without_a_launcher(
     call: Call, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from commbench.cli import check
-
-    monkeypatch.setattr(check, "sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True)))
+    module = import_module("commbench.cli.check")
+    monkeypatch.setattr(module, "sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True)))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert check._is_coloured()
+    assert module._is_coloured()
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")  # Open MPI gives its ranks a terminal, whatever reads it
-    assert not check._is_coloured()
+    assert not module._is_coloured()
