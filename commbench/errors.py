@@ -16,13 +16,20 @@ from difflib import get_close_matches
 
 
 class CommbenchError(Exception):
-    """Something could not be measured or read. `is_quiet`: another rank says so, this one only ends."""
+    """Something could not be measured or read. `is_quiet`: another rank says so, this one only ends.
+
+    `ranks`, `hosts`: who is to blame for it, as far as it is known.
+    """
 
     exit_code = 3
 
-    def __init__(self, message: str = "", *, is_quiet: bool = False) -> None:
+    def __init__(
+        self, message: str = "", *, is_quiet: bool = False, ranks: tuple[int, ...] = (), hosts: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(message)
         self.is_quiet = is_quiet
+        self.ranks = ranks
+        self.hosts = hosts
 
 
 class UsageError(CommbenchError):

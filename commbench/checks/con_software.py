@@ -13,7 +13,8 @@ _OF_A_RANK = re.compile(
     r"|WORLD_SIZE|LOCAL_SIZE|LOCALNRANKS)"
     r"|GOMP_CPU_AFFINITY|KMP_AFFINITY|OMP_PLACES|SLURM_CPU_BIND_TYPE|SLURM_CPUS_ON_NODE|SLURM_GPUS_ON_NODE"
 )
-_OF_NCCL = ("NCCL_", "RCCL_")
+# What decides how ranks meet and which way they take: all must have it alike, or hang.
+_OF_NCCL = ("NCCL_", "RCCL_", "TORCH_NCCL_", "GLOO_", "MASTER_")
 _PROBLEMS = "NCCL issues 626, 354 and 394; cluster-health-scanner's configcheck"
 
 
@@ -164,13 +165,14 @@ _AGREEMENTS = (
         lambda facts: _environment(facts, of_nccl=True),
         fix="export it for all ranks: mpirun -x NAME, srun --export=ALL, the launcher's own option",
         source="NCCL issues 1328 and 876; cluster-health-scanner's configcheck",
-        explanation="NCCL's ranks must choose alike: algorithm, protocol, channels, transports. Set on some ranks "
-        "only, a variable makes the job hang or crawl. Names that are each rank's own, such as "
-        "NCCL_DEBUG_FILE, are left out.",
+        explanation="Ranks must meet at one place and choose alike: algorithm, protocol, channels, transports, "
+        "interfaces. Set on some ranks only, a variable of NCCL, gloo or the rendezvous makes the job hang or "
+        "crawl. Variables that differ on the same ranks are told in one finding. Names that are each rank's own, "
+        "such as NCCL_DEBUG_FILE, are left out.",
         where="environment",
         of="rank",
         missing_counts=True,
-        is_split=True,
+        by_minority=True,
     ),
     Agreement(
         "CON-ENV",
@@ -179,12 +181,12 @@ _AGREEMENTS = (
         lambda facts: _environment(facts, of_nccl=False),
         fix="export it for all ranks: mpirun -x NAME, srun --export=ALL, the launcher's own option",
         source="cluster-health-scanner's configcheck",
-        explanation="The same for variables of torch, gloo, UCX, libfabric, OpenMP and the loader. Names that are "
+        explanation="The same for variables of torch, UCX, libfabric, OpenMP and the loader. Names that are "
         "each rank's own, such as LOCAL_RANK and CUDA_VISIBLE_DEVICES, are left out.",
         where="environment",
         of="rank",
         missing_counts=True,
-        is_split=True,
+        by_minority=True,
     ),
     Agreement(
         "CON-CONF",
@@ -209,7 +211,7 @@ _AGREEMENTS = (
         "that the others do not call.",
         where="SHA-256",
         missing_counts=True,
-        is_split=True,
+        by_minority=True,
     ),
 )
 for _agreement in _AGREEMENTS:

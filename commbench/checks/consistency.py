@@ -24,8 +24,8 @@ class Agreement:
     """One fact that ranks must agree in. `value`: the fact, None or an empty text if it was not seen.
 
     `of`: whether each node has one, or each rank. `missing_counts`: whether a name that is in the table of some and not
-    of others is a difference; where devices are counted by a rule of their own it is not. `is_split`: a finding for
-    each name.
+    of others is a difference; where devices are counted by a rule of their own it is not. `by_minority`: a finding
+    for each set of names in which the same ones differ, so that one node is told of once.
     """
 
     id: str
@@ -38,7 +38,7 @@ class Agreement:
     where: str
     of: Literal["node", "rank"] = "node"
     missing_counts: bool = False
-    is_split: bool = False
+    by_minority: bool = False
 
 
 def declare(agreement: Agreement) -> None:
@@ -93,7 +93,8 @@ def judge_agreement(scene: Scene, agreement: Agreement) -> Iterator[Seen]:
         yield skip(agreement.what, f"not seen on {name_ranks(blind, ranks, agreement.of)}", agreement.where)
     tables = [(facts, value if isinstance(value, Mapping) else {"": str(value)}) for facts, value in seen]
     different = _different([table for _, table in tables], agreement.missing_counts)
-    for names in ([name] for name in different) if agreement.is_split else [different] if different else []:
+    together = [different] if different else []
+    for names in _by_minority([table for _, table in tables], different) if agreement.by_minority else together:
         texts = [(facts, _text(table, names)) for facts, table in tables]
         yield _judge_texts(agreement, texts, ranks)
     if not different:
@@ -106,6 +107,15 @@ def _different(tables: list[Mapping[str, str]], missing_counts: bool) -> list[st
     if not missing_counts:
         every = {name for name in every if all(name in table for table in tables)}
     return sorted(name for name in every if len({table.get(name, _ABSENT) for table in tables}) > 1)
+
+
+def _by_minority(tables: list[Mapping[str, str]], names: list[str]) -> list[list[str]]:
+    """The names in groups: those of one group divide the tables in the same way."""
+    groups: dict[tuple[int, ...], list[str]] = defaultdict(list)
+    for name in names:
+        sides: dict[str, int] = {}
+        groups[tuple(sides.setdefault(table.get(name, _ABSENT), len(sides)) for table in tables)].append(name)
+    return list(groups.values())
 
 
 def _text(table: Mapping[str, str], names: Sequence[str]) -> str:

@@ -31,7 +31,8 @@ def _is_loopback(address: str) -> bool:
 def check_master(scene: Scene, settings: Settings) -> Iterator[Seen]:
     """On 127.0.0.1 every node waits for its own rank 0 until the timeout. 0.0.0.0 is no address to connect to either.
 
-    The own host name counts as loopback where /etc/hosts gives it 127.0.1.1, as Debian does. On one node all is fine.
+    The own host name counts as loopback where /etc/hosts gives it 127.0.1.1, as Debian does. Where a launcher has
+    put all ranks on one node all is fine; without one, nobody knows how many nodes the job will have.
     """
     setting = settings.get("MASTER_ADDR")
     if setting is None or not setting.is_plain:
@@ -43,8 +44,11 @@ def check_master(scene: Scene, settings: Settings) -> Iterator[Seen]:
         yield fail(setting.name, f"{setting}", "a host alone; the port is MASTER_PORT", setting.where)
     elif not (is_loopback or is_own_loop):
         yield ok(setting.name, str(setting), where=setting.where)
-    elif scene.nodes == 1:
+    elif scene.nodes == 1 and scene.facts.process.launcher:
         yield ok(setting.name, f"{setting}: loopback, which reaches all ranks of one node", where=setting.where)
+    elif scene.nodes == 1:
+        observed = f"{setting}: loopback, which reaches the ranks of one node alone"
+        yield warn(setting.name, observed, "an address that all nodes of the job reach", setting.where)
     else:
         through = f", which resolves to {', '.join(host.resolves_to or ())}" if is_own_loop and not is_loopback else ""
         observed = f"{setting}{through}: each of the {scene.nodes} nodes would wait for itself"

@@ -13,7 +13,7 @@ from typing import Literal
 
 from commbench.errors import unknown_name
 from commbench.machine.facts import Facts
-from commbench.results.schema import Finding, Verdict
+from commbench.results.finding import Finding, Verdict
 from commbench.topology.graph import Topology
 
 FAMILIES = {

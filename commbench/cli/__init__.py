@@ -30,6 +30,8 @@ COMMANDS = {
     "history": "dated runs: a trend of alpha and B, and when it stepped",
     "import": "read results of other tools into a run",
     "topo": "how a machine is wired: GPUs, NICs, link classes, the nearest NIC",
+    "check": "is the machine set up as it should be, without sending a byte",
+    "preflight": "healthy or not, and which node, NIC or link is to blame",
 }
 
 
@@ -66,8 +68,10 @@ def cli() -> None:
     commbench compare before after                    faster, slower, or noise
     commbench import all_reduce_perf.log              another tool's results, as a run
     commbench topo                                    how this machine is wired; --from another, or nvidia-smi topo -m
+    srun -N4 commbench check                          is every node set up as it should be
 
-    Exit codes: 0 fine; 1 wrong data; 2 usage; 3 could not measure or read; 124 a hang was ended; 130 Ctrl-C.
+    Exit codes: 0 fine; 1 wrong data, or a check failed; 2 usage; 3 could not measure or read; 124 a hang was ended;
+    130 Ctrl-C.
     """
 
 

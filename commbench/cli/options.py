@@ -1,5 +1,6 @@
 """Options that several commands share, and the way from a text of the command line to a value."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -46,18 +47,34 @@ def output_options(command: Command) -> Command:
     )(command)
 
 
-def write_output(text: str, output: Path | None) -> None:
-    """Write `text` to `output`, or to stdout. Raises CommbenchError if it cannot be written."""
+def write_output(text: str, output: Path | None, *, at_once: bool = False) -> None:
+    """Write `text` to `output`, or to stdout. `at_once`: a file is replaced, so that nobody ever reads a half of it.
+
+    Raises CommbenchError if it cannot be written.
+    """
     to_stdout = output is None or str(output) == "-"
     try:
         if output is None or to_stdout:
             click.echo(text, nl=False)
+        elif at_once and (output.is_file() or not output.exists()):
+            _replace_file(output.resolve(), text)
         else:
             output.write_text(text, encoding="utf-8")
     except BrokenPipeError as error:  # `commbench report | head`: the reader has seen enough
         raise SaidError(0) from error
     except OSError as error:
         raise CommbenchError(f"cannot write {'stdout' if to_stdout else output}: {error.strerror}.") from error
+
+
+def _replace_file(path: Path, text: str) -> None:
+    """By way of a file beside it; not a temporary one as `tempfile` makes it, which others could not read."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def read_input(name: str, limit: int) -> tuple[str, bytes]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commbench.cli import SaidError, show_message
+from commbench.cli.local_world import count_local_ranks
 from commbench.cli.options import output_options, write_output
 from commbench.cli.progress import make_progress
 from commbench.cli.sweep_options import sweep_options
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from commbench.measure.request import SweepRequest
     from commbench.results.schema import RunRecord
 
-DEFAULT_GLOO_RANKS = 2
 DEFAULT_FAKE_RANKS = 8
 
 
@@ -54,7 +54,10 @@ def sweep(**options: Any) -> None:
         options = resumed_options(click.get_current_context(), options, place)
     fake = options["engine"] == "fake"
     _check_options(options, place)
-    ranks = options["ranks"] or DEFAULT_FAKE_RANKS if fake else _world_size(options, place)
+    if fake:
+        ranks = options["ranks"] or DEFAULT_FAKE_RANKS
+    else:
+        ranks = place.world_size if place else count_local_ranks(options["ranks"], options["backend"])
     directory = options["resume"] or options["out"] or _default_directory(options["engine"], ranks)
     if not options["resume"] and (place is None or place.rank == 0):
         from commbench.results.writer import check_new_directory
@@ -79,28 +82,6 @@ def _check_options(options: dict[str, Any], place: "RankPlace | None") -> None:
             f"--ranks {options['ranks']} is for local workers, but {place.launcher} started {place.world_size} ranks: "
             "leave --ranks away, or unset the launcher's variables."
         )
-
-
-def _world_size(options: dict[str, Any], place: "RankPlace | None") -> int:
-    """The ranks of the world; for local workers one per GPU that the backend can use."""
-    if place is not None:
-        return place.world_size
-    # As torchrun does, for the workers share the cores.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    from commbench.launch.local import warm_up_workers
-
-    warm_up_workers()
-    from commbench.engines.torch_dist import check_backend, default_backend, visible_gpus
-
-    backend = options["backend"] or default_backend()
-    check_backend(backend)
-    if backend != "nccl":
-        return options["ranks"] or DEFAULT_GLOO_RANKS
-    if (options["ranks"] or 1) > visible_gpus():
-        raise UsageError(
-            f"--ranks {options['ranks']} is more than the {visible_gpus()} visible GPUs: nccl takes one rank a GPU."
-        )
-    return options["ranks"] or visible_gpus()
 
 
 def _request(options: dict[str, Any], ranks: int, directory: Path) -> "SweepRequest":

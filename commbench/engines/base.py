@@ -108,6 +108,10 @@ class Board(Protocol):
         """Whether the key is there, at the latest after so many seconds."""
         ...
 
+    def delete(self, key: str) -> None:
+        """Forget the key, if it is there."""
+        ...
+
 
 class BufferAccess(Protocol):
     """Reads and writes an engine's buffers as numpy arrays."""
@@ -168,10 +172,14 @@ class Engine(Protocol):
         """Make the two buffers that all cases share."""
         ...
 
-    def create_group(self, group: Group) -> None:
+    def create_group(self, group: Group, timeout_seconds: float | None = None) -> None:
         """Connect the members of `group`. Called on all ranks, for the same groups in the same order; whoever is not in
-        one waits for nobody.
+        one waits for nobody. What a call in it may take is `timeout_seconds`; None: it is the watchdog's to end.
         """
+        ...
+
+    def drop_group(self, group: Group) -> None:
+        """Let go of the connections of `group`, if there are any."""
         ...
 
     def prepare(self, case: Case, group: Group, me: int) -> Call:

@@ -110,7 +110,10 @@ class FakeEngine:
     def allocate(self, send_nbytes: int, receive_nbytes: int) -> None:
         pass
 
-    def create_group(self, group: Group) -> None:
+    def create_group(self, group: Group, timeout_seconds: float | None = None) -> None:
+        pass
+
+    def drop_group(self, group: Group) -> None:
         pass
 
     def prepare(self, case: Case, group: Group, me: int) -> Call:

@@ -26,8 +26,7 @@ from commbench.plan.collectives import ROOT, Blocks, Placement
 from commbench.plan.groups import Group, World
 from commbench.plan.plan import Case
 
-# A hang is the watchdog's to end: it knows the case, and who is missing.
-_LIBRARY_TIMEOUT = timedelta(days=1)
+_NO_TIMEOUT = timedelta(days=1)
 # Copies of S that gloo makes beside our buffers, measured by scripts/bench_memory on 2, 3 and 4 ranks.
 _GLOO_COPIES = {"all_gather": 1, "reduce_scatter": 1, "gather": 1}
 
@@ -102,13 +101,17 @@ class TorchEngine:
     def allocate(self, send_nbytes: int, receive_nbytes: int) -> None:
         self._send, self._receive = (place_buffer(nbytes, self._device) for nbytes in (send_nbytes, receive_nbytes))
 
-    def create_group(self, group: Group) -> None:
+    def create_group(self, group: Group, timeout_seconds: float | None = None) -> None:
         # On all ranks, because torch names a group by counting; those that are not in it count and go on. Made by its
         # members alone it would be named after how many groups each of them has made, which need not be the same.
         if group.ranks not in self._groups:
-            self._groups[group.ranks] = dist.new_group(
-                list(group.ranks), timeout=self._library_timeout, backend=self.backend
-            )
+            timeout = timedelta(seconds=timeout_seconds) if timeout_seconds else self._library_timeout
+            self._groups[group.ranks] = dist.new_group(list(group.ranks), timeout=timeout, backend=self.backend)
+
+    def drop_group(self, group: Group) -> None:
+        handle = self._groups.pop(group.ranks, None)
+        if isinstance(handle, dist.ProcessGroup):  # whoever is not in it has a number in its place
+            dist.destroy_process_group(handle)
 
     def prepare(self, case: Case, group: Group, me: int) -> Call:
         send, receive = self._views(case, group, me)
@@ -215,23 +218,35 @@ def check_backend(backend: str) -> None:
         raise UsageError(f"torch {torch.__version__} has no backend {backend!r} here: it has {', '.join(known)}.")
 
 
-def open_engine(*, rank: int, size: int, local_rank: int, backend: str | None, board: TorchBoard) -> TorchEngine:
+def open_engine(
+    *,
+    rank: int,
+    size: int,
+    local_rank: int,
+    backend: str | None,
+    board: TorchBoard,
+    library_timeout_seconds: float | None = None,
+) -> TorchEngine:
     """Join the world that meets at the store of `board`, as `rank` of `size`.
+
+    `library_timeout_seconds`: what connecting, and each of the library's own waits, may take; None: the watchdog ends
+    a hang, for it knows the case, and who is missing.
 
     Raises UsageError for a backend that cannot run here, RendezvousError if the ranks cannot be connected.
     """
     backend = backend or default_backend()
     check_backend(backend)
+    timeout = timedelta(seconds=library_timeout_seconds) if library_timeout_seconds else _NO_TIMEOUT
     device = torch.device("cpu")
     if backend == "nccl":
         device = torch.device("cuda", local_rank % visible_gpus())
         torch.cuda.set_device(device)
     try:
-        board.store.set_timeout(_LIBRARY_TIMEOUT)
-        dist.init_process_group("gloo", store=board.store, rank=rank, world_size=size, timeout=_LIBRARY_TIMEOUT)
+        board.store.set_timeout(timeout)
+        dist.init_process_group("gloo", store=board.store, rank=rank, world_size=size, timeout=timeout)
         identities = _gather_texts(node_identity())
     except (dist.DistError, RuntimeError, ValueError) as error:
         raise RendezvousError(f"rank {rank} of {size} cannot connect to the others: {first_line(error)}.") from error
     nodes: dict[str, int] = {}
     world = World(tuple(nodes.setdefault(node, len(nodes)) for node in identities))
-    return TorchEngine(rank, backend, world, device, _LIBRARY_TIMEOUT)
+    return TorchEngine(rank, backend, world, device, timeout)

@@ -55,13 +55,19 @@ class TorchBoard:
                 return False
             return True
 
+    def delete(self, key: str) -> None:
+        with self._asking():
+            self._own.delete_key(key)
+
     @contextmanager
     def _asking(self) -> Iterator[None]:
         try:
             with self._lock:
                 yield
         except _FAILURES as error:
-            raise RendezvousError(f"the rendezvous store at {self._where} is gone: {first_line(error)}.") from error
+            raise RendezvousError(
+                f"the rendezvous store at {self._where} is gone: {first_line(error)}.", ranks=(0,)
+            ) from error
 
 
 def open_board(*, rank: int, size: int, timeout_seconds: float) -> TorchBoard:
@@ -79,7 +85,9 @@ def open_board(*, rank: int, size: int, timeout_seconds: float) -> TorchBoard:
         store = _TCPStore(host, port, size, is_host, timeout, wait_for_workers=False)
         own = _TCPStore(host, port, size, False, _ANSWER, wait_for_workers=False)
     except _FAILURES as error:
-        raise RendezvousError(f"rank {rank} of {size} {_explain(error, rank, where, timeout_seconds)}.") from error
+        raise RendezvousError(
+            f"rank {rank} of {size} {_explain(error, rank, where, timeout_seconds)}.", ranks=(0,) if rank else ()
+        ) from error
     return TorchBoard(_PrefixStore(f"{prefix}/group", store), _PrefixStore(f"{prefix}/board", own), where)
 
 

@@ -13,12 +13,11 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from commbench.errors import CommbenchError, UsageError
+from commbench.errors import CommbenchError
 from commbench.machine.software import is_kept
 
-_MAX_NBYTES = 1 << 20
+MAX_NBYTES = 1 << 20
 _MAX_LINE, _MAX_DEPTH = 20_000, 40
 _NAME = r"[A-Za-z_][A-Za-z0-9_]{0,99}"
 # A value ends at a blank unless it is quoted.
@@ -51,20 +50,10 @@ class _Found:
     value: str
 
 
-def read_env_file(path: Path) -> EnvFile:
-    """The variables in the file at `path`. Raises UsageError if it cannot be read, CommbenchError if it is no text."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_NBYTES + 1)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
-    return parse_env(data, path.name)
-
-
 def parse_env(data: bytes, source: str) -> EnvFile:
     """The variables in `data`, of the file `source`. Raises CommbenchError if it is no text, or too long."""
-    if len(data) > _MAX_NBYTES:
-        raise CommbenchError(f"{source} has more than {_MAX_NBYTES >> 20} MiB: an environment has a few kB.")
+    if len(data) > MAX_NBYTES:
+        raise CommbenchError(f"{source} has more than {MAX_NBYTES >> 20} MiB: an environment has a few kB.")
     text = data.decode("utf-8-sig", errors="replace")
     # /proc/PID/environ has a zero byte where others have an end of line.
     if "\0" in text:

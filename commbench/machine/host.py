@@ -4,14 +4,19 @@ import os
 import platform
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from commbench.results.schema import Host
+if TYPE_CHECKING:
+    from commbench.results.schema import Host
+
 
 ROOT = Path("/")
 
 
-def read_host() -> Host:
+def read_host() -> "Host":
     """The facts of this node that a run keeps."""
+    from commbench.results.schema import Host  # which facts for checks do without
+
     return Host(
         name=socket.gethostname(),
         cpu=_cpu_model(ROOT),

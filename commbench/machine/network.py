@@ -49,14 +49,14 @@ def choose_interface(
     wanted = environment.get(CHOICE_VARIABLE)
     if wanted:
         return _as_asked(wanted, found)
-    if all_here or _is_loopback(master_addr) or master_addr == "localhost":
+    if all_here or is_loopback(master_addr):
         return Interface(_LOOPBACK, found.get(_LOOPBACK, "127.0.0.1"), "all ranks are on this node")
     names = {address: name for name, address in found.items()}
     for target, reason in ((master_addr, f"on the way to {master_addr}"), (_FAR_AWAY, "it has the default route")):
         own = towards(target)
-        if own in names and not _is_loopback(own):
+        if own in names and not is_loopback(own):
             return Interface(names[own], own, reason)
-    first = next((name for name, address in found.items() if not _is_loopback(address)), None)
+    first = next((name for name, address in found.items() if not is_loopback(address)), None)
     if first is None:
         raise RendezvousError(f"no interface but loopback is up here, and {master_addr} is another node's address.")
     return Interface(first, found[first], "the first one that is up")
@@ -96,8 +96,9 @@ def _address_towards(target: str) -> str | None:
         return None
 
 
-def _is_loopback(address: str | None) -> bool:
+def is_loopback(address: str | None) -> bool:
+    """Whether an address, or the name localhost, leads every node to itself."""
     try:
-        return address is not None and ip_address(address).is_loopback
+        return address is not None and (address == "localhost" or ip_address(address).is_loopback)
     except ValueError:
         return False

@@ -38,6 +38,8 @@ def read_facts(
     trees, which have neither. Raises nothing: what cannot be read is in `unseen`, with the reason.
     """
     tree = Tree(root)
+    if environment is None and not tree.is_live:
+        tree.say_unseen("variables", "a captured tree has no environment")
     if environment is None:
         environment = os.environ if tree.is_live else {}
     host = read_node(tree, environment)

@@ -20,10 +20,11 @@ _TICK_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """Who is to blame, as a part of a sentence. `is_quiet`: another rank says it."""
+    """Who is to blame, as a part of a sentence, and their ranks. `is_quiet`: another rank says it."""
 
     text: str
     is_quiet: bool = False
+    ranks: tuple[int, ...] = ()
 
 
 class Monitor:
@@ -41,6 +42,11 @@ class Monitor:
     def alarm(self) -> str:
         """Why another rank's collective has failed, or why the board is gone; empty as long as all is well."""
         return self._heartbeat.alarm or self._heartbeat.lost
+
+    @property
+    def verdict(self) -> str:
+        """What the rank that speaks for all has said; empty if it has not."""
+        return self._heartbeat.verdict
 
     def meet(self, hosts: Sequence[str]) -> None:
         """All ranks are here; they run on `hosts`."""
@@ -93,9 +99,11 @@ class Monitor:
         after = heartbeat.others
         if after is before or not len(before) == len(after) == size:  # there is no board any more
             return Blame(
-                f"{name_ranks([0], self._hosts)} does not answer: it has died, is stopped, or its link is down"
+                f"{name_ranks([0], self._hosts)} does not answer: it has died, is stopped, or its link is down",
+                ranks=(0,),
             )
-        text = describe(find_ranks(before, after), after, self._hosts, self._rank)
+        found = find_ranks(before, after)
+        text = describe(found, after, self._hosts, self._rank)
         heartbeat.say(text)
         heartbeat.pause(_LOOK_BEATS)  # the others read it, and then the store may go
-        return Blame(text)
+        return Blame(text, ranks=found.silent)

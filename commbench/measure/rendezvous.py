@@ -22,24 +22,46 @@ _PATIENCE_SECONDS = 300.0  # unless --timeout says otherwise: schedulers start n
 
 def meet(request: SweepRequest, place: RankPlace, watchdog: Watchdog) -> tuple[Board, Interface, Roll]:
     """Wait for all ranks, and let them hear of each other from now on. Raises RendezvousError if one does not come."""
-    os.environ |= {"MASTER_ADDR": place.master_addr, "MASTER_PORT": str(place.master_port)}
-    speaks_second = place.local_rank == 0 or place.rank == 1
-    patience = request.timeout_seconds or _PATIENCE_SECONDS
     try:
         interface = choose_interface(place.master_addr, all_here=place.local_size == place.world_size)
-        os.environ[CHOICE_VARIABLE] = interface.name
+    except RendezvousError as error:
+        error.is_quiet = not (_speaks_second(place) or place.rank == 0)
+        raise
+    os.environ[CHOICE_VARIABLE] = interface.name
+    board, roll = join(
+        place, watchdog, engine=request.engine, order=_order(request), timeout_seconds=request.timeout_seconds
+    )
+    return board, interface, roll
+
+
+def join(
+    place: RankPlace, watchdog: Watchdog, *, engine: str, order: str, timeout_seconds: float | None
+) -> tuple[Board, Roll]:
+    """Open the board that all ranks share, and call the roll. `order`: the same text on ranks that shall do the same.
+
+    Raises RendezvousError if a rank does not come within `timeout_seconds` (None: a patience for slow schedulers).
+    """
+    os.environ |= {"MASTER_ADDR": place.master_addr, "MASTER_PORT": str(place.master_port)}
+    speaks_second = _speaks_second(place)
+    patience = timeout_seconds or _PATIENCE_SECONDS
+    try:
         with watchdog.watching("the rendezvous", allowed_seconds=2 * patience + 30.0):
-            board: Board = load_board(request.engine)(rank=place.rank, size=place.world_size, timeout_seconds=patience)
+            board: Board = load_board(engine)(rank=place.rank, size=place.world_size, timeout_seconds=patience)
             monitor = Monitor(board, place.rank, place.world_size, watchdog.look, speaks_second=speaks_second)
             watchdog.ask(monitor)
-            me = Presence(socket.gethostname(), versions(), _order(request))
+            me = Presence(socket.gethostname(), versions(), order)
             hosts = expected_hosts(os.environ, place)
             roll = call_roll(board, place.rank, me, hosts, patience, speaks=speaks_second)
     except RendezvousError as error:
         error.is_quiet = error.is_quiet or not (speaks_second or place.rank == 0)
         raise
     monitor.meet(roll.hosts)
-    return board, interface, roll
+    return board, roll
+
+
+def _speaks_second(place: RankPlace) -> bool:
+    """Whether this rank speaks where rank 0 cannot: the first of each node, and rank 1."""
+    return place.local_rank == 0 or place.rank == 1
 
 
 def _order(request: SweepRequest) -> str:

@@ -52,13 +52,14 @@ def call_roll(
             f"rank 0 has opened the rendezvous but did not say within {timeout_seconds:g} s who is here: "
             "it is stopped, or its link is down.",
             is_quiet=not speaks,
+            ranks=(0,),
         )
     answer = json.loads(board.get(["roll"])[0])
     board.count("heard", 1)
     if answer["error"]:
         if rank == 0:
             _wait_until_heard(board)
-        raise RendezvousError(answer["error"], is_quiet=rank != 0)
+        raise RendezvousError(answer["error"], is_quiet=rank != 0, hosts=tuple(answer["missing"]))
     return Roll(tuple(answer["hosts"]), tuple(answer["warnings"]))
 
 
@@ -77,9 +78,15 @@ def _judge(board: Board, size: int, expected_hosts: Sequence[str], timeout_secon
     texts = board.get([f"here/{rank}" for rank in ranks])
     came = {rank: Presence(**json.loads(text)) for rank, text in zip(ranks, texts, strict=True)}
     if len(came) < size:
-        return {"error": explain_missing(came, expected_hosts, timeout_seconds), "hosts": [], "warnings": []}
+        missing = [expected_hosts[rank] for rank in range(size) if rank not in came]
+        return {
+            "error": explain_missing(came, expected_hosts, timeout_seconds),
+            "hosts": [],
+            "warnings": [],
+            "missing": [host for host in dict.fromkeys(missing) if host != "?"],
+        }
     error, warnings = compare(came)
-    return {"error": error, "hosts": [came[rank].host for rank in range(size)], "warnings": warnings}
+    return {"error": error, "hosts": [came[rank].host for rank in range(size)], "warnings": warnings, "missing": []}
 
 
 def explain_missing(came: Mapping[int, Presence], expected_hosts: Sequence[str], timeout_seconds: float) -> str:

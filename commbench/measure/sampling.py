@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from commbench.plan.plan import Mode
+from commbench.plan.modes import Mode
 from commbench.stats import MIN_FOR_INTERVAL, summarize
 
 MAX_CALLS = 10_000

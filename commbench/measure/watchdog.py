@@ -17,6 +17,7 @@ from commbench.measure.monitor import Blame, Monitor
 from commbench.results.schema import Outcome
 
 _TICK_SECONDS = 0.25
+_STOPPED_SECONDS = 10.0  # between two ticks: nothing but SIGSTOP, or a machine that slept, takes so long
 _INTERRUPT_GRACE_SECONDS = 5.0
 _ALARM_GRACE_SECONDS = 1.5  # in which this rank's own collective may fail, or the run may end
 # What a step may take unless --timeout says it: many times what is expected of it, and never less than the floor.
@@ -36,9 +37,10 @@ class _Watched:
 class Watchdog:
     """Watches the current step's deadline, Ctrl-C, the other ranks' alarms, and the process that started this one.
 
-    `timeout_seconds`: of every step; None: many times what a step is expected to take.
-    `on_end(outcome, message)` is called in the watchdog's thread just before it ends the process; the message is empty
-    where another rank speaks.
+    `timeout_seconds`: of every step; None: many times what a step is expected to take. `ends_at`: the moment
+    (monotonic) after which no step goes on; None: there is none.
+    `on_end(outcome, message, ranks)` is called in the watchdog's thread just before it ends the process; the message is
+    empty where another rank speaks; `ranks` are to blame. What it returns is the exit code, where it returns one.
     """
 
     def __init__(
@@ -46,9 +48,12 @@ class Watchdog:
         rank: int,
         timeout_seconds: float | None,
         parent_pid: int | None,
-        on_end: Callable[[Outcome, str], None],
+        on_end: Callable[[Outcome, str, tuple[int, ...]], int | None],
+        ends_at: float | None = None,
     ) -> None:
         self.position = 0
+        self.was_stopped = False  # for so long that the others have given this rank up
+        self._ends_at = ends_at
         self._rank = rank
         self._timeout_seconds = timeout_seconds
         self._parent_pid = parent_pid
@@ -95,6 +100,11 @@ class Watchdog:
         """From now on let `monitor` say who is to blame."""
         self._monitor = monitor
 
+    @property
+    def verdict(self) -> str:
+        """What another rank has said of who is to blame; empty if nobody has."""
+        return self._monitor.verdict if self._monitor else ""
+
     def dismiss_monitor(self) -> None:
         """The other ranks' signs of life are over, and no alarm."""
         if self._monitor:
@@ -127,18 +137,24 @@ class Watchdog:
         self._blaming.acquire()  # never released: the process is ending, and one verdict is enough
         self._watched = None
         found = self._monitor.blame_failure(reason) if self._monitor else Blame("a peer has died or its link is down")
-        return TransportError(f"{what} failed: {found.text} ({reason}).", is_quiet=found.is_quiet)
+        return TransportError(f"{what} failed: {found.text} ({reason}).", is_quiet=found.is_quiet, ranks=found.ranks)
 
     def _begin(self, what: str, allowed_seconds: float) -> None:
         self.position += 1
-        self._watched = _Watched(what, time.monotonic(), allowed_seconds)
+        now = time.monotonic()
+        if self._ends_at is not None:
+            allowed_seconds = min(allowed_seconds, max(0.0, self._ends_at - now))
+        self._watched = _Watched(what, now, allowed_seconds)
 
     def _allowed(self, expected_seconds: float) -> float:
         return self._timeout_seconds or max(_FLOOR_SECONDS, _EXPECTED_TIMES * expected_seconds)
 
     def _watch(self) -> None:
+        ticked_at = time.monotonic()
         while not self._stopped.is_set():
             ready, _, _ = select.select([self._wake_read], [], [], _TICK_SECONDS)
+            before, ticked_at = ticked_at, time.monotonic()
+            self.was_stopped |= ticked_at - before > _STOPPED_SECONDS and not self._blaming.locked()
             if ready:
                 self._take_signals()
             self._check_parent()
@@ -175,7 +191,7 @@ class Watchdog:
             return
         found = monitor.blame_failure(monitor.alarm)
         message = "" if found.is_quiet else f"{watched.what} failed: {found.text} ({monitor.alarm})."
-        self._end("failed", message, TransportError.exit_code)
+        self._end("failed", message, TransportError.exit_code, found.ranks)
 
     def _check_deadline(self) -> None:
         watched = self._watched
@@ -185,15 +201,16 @@ class Watchdog:
         if waited < watched.allowed_seconds or not self._blaming.acquire(blocking=False):
             return
         found = self._monitor.blame_stall() if self._monitor else Blame("look for a rank that is stopped")
+        limit = "--timeout" if self._ends_at is None else "--budget"
         message = (
-            f"{watched.what} hangs: no progress for {waited:.0f} s, at most {watched.allowed_seconds:g} s were allowed "
-            f"(--timeout); {found.text}."
+            f"{watched.what} hangs: no progress for {waited:.0f} s, at most {watched.allowed_seconds:.3g} s were "
+            f"allowed ({limit}); {found.text}."
         )
-        self._end("stalled", "" if found.is_quiet else message, StalledError.exit_code)
+        self._end("stalled", "" if found.is_quiet else message, StalledError.exit_code, found.ranks)
 
-    def _end(self, outcome: Outcome, message: str, exit_code: int) -> None:
+    def _end(self, outcome: Outcome, message: str, exit_code: int, ranks: tuple[int, ...] = ()) -> None:
         try:
-            self._on_end(outcome, message)
+            exit_code = self._on_end(outcome, message, ranks) or exit_code
         finally:
             os._exit(exit_code)
 

@@ -50,7 +50,7 @@ def run_rank(
     rank = place.rank if place else 0
     recorder: Recorder | None = None
 
-    def on_end(outcome: Outcome, message: str) -> None:
+    def on_end(outcome: Outcome, message: str, _ranks: tuple[int, ...]) -> None:
         kept = recorder.abandon(outcome) if recorder else ""
         if message:
             talk.warn(f"{message} {kept}".rstrip())

@@ -3,14 +3,11 @@
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from commbench.plan.collectives import COLLECTIVES, Blocks, Collective, Placement
 from commbench.plan.dtypes import DTYPES, NO_REDOP, Dtype
 from commbench.plan.groups import Group, Wave, World, cut_world
-
-Mode = Literal["throughput", "latency"]
-Concurrency = Literal["alone", "together"]
+from commbench.plan.modes import Concurrency, Mode
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict
 
+from commbench.report.markdown import escape_markdown, format_markdown_table
 from commbench.report.text_table import format_text_table
 from commbench.results.schema import Finding
 from commbench.topology.affinity import nearest_nics
@@ -44,11 +45,11 @@ def format_markdown(topology: Topology) -> str:
     devices = _device_rows(topology)
     shown = [place for place in range(len(_DEVICE_HEADINGS)) if any(row[place] for row in devices)]
     parts = [
-        _escape(describe(topology)),
-        _markdown_table(["", *(device.key for device in topology.devices)], cells),
+        escape_markdown(describe(topology)),
+        format_markdown_table(["", *(device.key for device in topology.devices)], cells),
         "\n".join(f"- {word}: {meaning}" for word, meaning in _legend(cells)),
-        _markdown_table(_pick(_DEVICE_HEADINGS, shown), [_pick(row, shown) for row in devices]),
-        "\n".join(f"- {_escape(_line(finding))}" for finding in topology.findings),
+        format_markdown_table(_pick(_DEVICE_HEADINGS, shown), [_pick(row, shown) for row in devices]),
+        "\n".join(f"- {escape_markdown(_line(finding))}" for finding in topology.findings),
     ]
     return "\n\n".join(part for part in parts if part.strip()) + "\n"
 
@@ -130,17 +131,3 @@ def _line(finding: Finding) -> str:
 
 def _pick(cells: list[str], places: list[int]) -> list[str]:
     return [cells[place] for place in places]
-
-
-def _markdown_table(headings: list[str], rows: list[list[str]]) -> str:
-    if not rows:
-        return ""
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(_escape(cell) for cell in line) + " |" for line in lines)
-
-
-def _escape(text: str) -> str:
-    """Text that markdown shows as it is."""
-    for sign in "\\|<>`*_[]":
-        text = text.replace(sign, f"\\{sign}") if sign in text else text
-    return text

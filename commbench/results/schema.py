@@ -11,7 +11,8 @@ Schema history (`schema_version` in run.json):
 from dataclasses import MISSING, dataclass, fields
 from typing import Literal
 
-from commbench.plan.plan import Concurrency, Mode
+from commbench.plan.modes import Concurrency, Mode
+from commbench.results.finding import Finding as Finding
 
 SCHEMA_VERSION = 2
 UNKNOWN = "unknown"  # what a foreign file does not say, where a word is kept
@@ -22,7 +23,6 @@ ForeignStatus = Literal["failed", "incomplete", "suspect"]
 Status = MeasuredStatus | ForeignStatus
 SampleKind = Literal["first", "warmup", "batch"]
 Outcome = Literal["running", "complete", "interrupted", "stalled", "failed", "incomplete"]
-Verdict = Literal["ok", "warn", "fail", "skip"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +109,6 @@ class OverlapRecord:
         if self.compute is None or self.collective is None:
             return None
         return max(1.0, self.compute.factor, self.collective.factor)
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One checked fact. `where`: the place it was read, such as `log.txt:17`. A `skip` says in `observed` why."""
-
-    rule: str
-    subject: str
-    verdict: Verdict
-    observed: str
-    expected: str = ""
-    where: str = ""
-    action: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,6 @@ from importlib import import_module
 from typing import Any
 
 from commbench.errors import CommbenchError, unknown_name
-from commbench.results.importers.lines import decode
-from commbench.topology.findings import judge
 from commbench.topology.graph import Topology
 from commbench.units import format_nbytes
 
@@ -60,6 +58,8 @@ def read_topology(data: bytes, source: str, format_name: str | None = None) -> T
     if len(data) > MAX_NBYTES:
         limit = format_nbytes(MAX_NBYTES)
         raise CommbenchError(f"{source} is larger than {limit}: cut it to the part with the topology.")
+    from commbench.results.importers.lines import decode  # with all that reads lines, which facts do not need
+
     text = decode(data)
     if not text.strip():
         raise CommbenchError(f"{source} is empty: there is no topology in it.")
@@ -72,6 +72,8 @@ def read_topology(data: bytes, source: str, format_name: str | None = None) -> T
 
 def with_judgement(topology: Topology) -> Topology:
     """A machine with the findings that follow from its wiring, behind those of its source."""
+    from commbench.topology.findings import judge
+
     return replace(topology, findings=(*topology.findings, *judge(topology)))
 
 

@@ -9,8 +9,8 @@ from itertools import combinations
 
 from commbench.errors import CommbenchError
 from commbench.machine.facts import Facts, GpuFacts, PciDevice
-from commbench.results.importers.lines import shown
-from commbench.results.schema import Finding
+from commbench.results.finding import Finding
+from commbench.texts import shown
 from commbench.topology.graph import MAX_DEVICES, Device, Link, Place, Topology, enumerate_keys
 from commbench.topology.link_rates import lanes_rate, nvml_nvlink_rate
 from commbench.topology.numbers import is_cpu_list

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from commbench.results.schema import Finding
+from commbench.results.finding import Finding
 
 DeviceKind = Literal["gpu", "nic"]
 PlaceKind = Literal["numa", "switch"]

@@ -3,15 +3,16 @@
 import re
 import tomllib
 from functools import cache
-from importlib.resources import files
 from typing import Any
+
+from commbench.paths import DATA
 
 _PCIE_WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 
 
 @cache
 def _table() -> dict[str, Any]:
-    return tomllib.loads(files("commbench").joinpath("data/link_rates.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((DATA / "link_rates.toml").read_text(encoding="utf-8"))
 
 
 def pcie_rate(speed: str, width: int | None) -> float | None:
@@ -22,8 +23,12 @@ def pcie_rate(speed: str, width: int | None) -> float | None:
 
 def lanes_rate(gigatransfers: float | None, width: int | None) -> float | None:
     """Of a PCIe link, from GT/s and its lanes; None where either is not said or is no PCIe."""
-    lane = _table()["pcie_lane"].get(str(gigatransfers))
-    return lane * width if lane is not None and width in _PCIE_WIDTHS else None
+    encoding = _table()["pcie_encoding"].get(str(gigatransfers))
+    if gigatransfers is None or encoding is None or width not in _PCIE_WIDTHS:
+        return None
+    data, sent = encoding
+    lane: float = gigatransfers * 1e9 / 8 * data / sent
+    return lane * width
 
 
 def nvlink_rate(compute_capability: int | None, lanes: int) -> float | None:

@@ -43,6 +43,7 @@ class Cluster:
     delay: str | None = None
     loss: str | None = None
     slurm: bool = False
+    prolog: str | None = None  # what Slurm runs on a node before a job starts there
 
     @property
     def node_names(self) -> list[str]:

@@ -65,6 +65,16 @@ def remove(name: str) -> None:
     shutil.rmtree(STATE / name, ignore_errors=True)
 
 
+def change_rate(cluster: Cluster, node: str, rate: str, only: str | None) -> None:
+    """Hold a node's links to another rate from now on, both ways or `only` one: egress or ingress."""
+    place = "parent 1:1" if cluster.delay or cluster.loss else "root"
+    rails = range(cluster.rails)
+    if only != "ingress":
+        _batch(cluster, "tc", node, [f"qdisc change dev eth{rail} {place} {_tbf(rate)}" for rail in rails])
+    if only != "egress":
+        _batch(cluster, "tc", HEAD, [f"qdisc change dev {_port(node, rail)} root {_tbf(rate)}" for rail in rails])
+
+
 def namespaces_of(name: str) -> list[Path]:
     pattern = re.compile(rf"{re.escape(name)}-(head|n\d+)")
     return sorted(path for path in Path("/run/netns").glob("*") if pattern.fullmatch(path.name))

@@ -42,6 +42,7 @@ SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
 ReturnToService=2
 KillWait=2
+{prolog}
 {nodes}
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
@@ -75,7 +76,12 @@ def start(cluster: Cluster) -> None:
 def _conf(cluster: Cluster) -> str:
     nodes = "\n".join(f"NodeName={node} NodeAddr={cluster.address(node)} CPUs={_CPUS}" for node in cluster.node_names)
     return _CONF.format(
-        name=cluster.name, head=HEAD, address=cluster.address(HEAD), folder=folder_of(cluster), nodes=nodes
+        name=cluster.name,
+        head=HEAD,
+        address=cluster.address(HEAD),
+        folder=folder_of(cluster),
+        prolog=f"Prolog={cluster.prolog}\nPrologFlags=Alloc" if cluster.prolog else "",
+        nodes=nodes,
     )
 
 

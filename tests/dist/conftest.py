@@ -79,7 +79,12 @@ def emulated_cluster() -> Iterator[Callable[..., EmulatedCluster]]:
     with ExitStack() as clusters:
 
         def up(
-            nodes: int = 4, rate: str = "400mbit", slow: tuple[str, ...] = (), rails: int = 1, slurm: bool = False
+            nodes: int = 4,
+            rate: str = "400mbit",
+            slow: tuple[str, ...] = (),
+            rails: int = 1,
+            slurm: bool = False,
+            prolog: Path | None = None,
         ) -> EmulatedCluster:
             for program in _SLURM_PROGRAMS * slurm:
                 need_program(program)
@@ -87,6 +92,7 @@ def emulated_cluster() -> Iterator[Callable[..., EmulatedCluster]]:
             clusters.callback(subprocess.run, [SCRIPT, "down", "--name", name], check=True)
             options = ["--nodes", str(nodes), "--rate", rate, "--rails", str(rails)]
             options += [option for which in slow for option in ("--slow", which)] + ["--slurm"] * slurm
+            options += ["--prolog", str(prolog)] if prolog else []
             ended = subprocess.run([SCRIPT, "up", "--name", name, *options], capture_output=True, text=True)
             assert ended.returncode == 0, ended.stderr
             return EmulatedCluster(name, ["head", *(f"n{number}" for number in range(1, nodes + 1))])

@@ -13,6 +13,7 @@ class MemoryBoard:
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
         self.gone = False
+        self._counting = threading.Lock()
         self.answers = threading.Event()
         self.answers.set()
 
@@ -30,14 +31,20 @@ class MemoryBoard:
 
     def count(self, key: str, more: int) -> int:
         self._ask()
-        self.texts[key] = str(int(self.texts.get(key, "0")) + more)
-        return int(self.texts[key])
+        with self._counting:
+            number = int(self.texts.get(key, "0")) + more
+            self.texts[key] = str(number)
+        return number
 
     def wait(self, key: str, seconds: float) -> bool:
         give_up = time.monotonic() + seconds
         while key not in self.texts and time.monotonic() < give_up:
             time.sleep(0.005)
         return key in self.texts
+
+    def delete(self, key: str) -> None:
+        self._ask()
+        self.texts.pop(key, None)
 
     def _ask(self) -> None:
         self.answers.wait()

@@ -59,7 +59,7 @@ def test_a_silent_rank_is_named_by_rank_0_alone(ranks: Ranks) -> None:
     ranks.silence(2)
     first, second = ranks.together(ranks.monitors[0].blame_stall, ranks.monitors[1].blame_stall)
     assert first == Blame(
-        f"rank 2 on n3 gives no sign of life, last seen in {CASE}; rank 0 on n1, rank 1 on n2 have arrived"
+        f"rank 2 on n3 gives no sign of life, last seen in {CASE}; rank 0 on n1, rank 1 on n2 have arrived", ranks=(2,)
     )
     assert second == Blame(first.text, is_quiet=True)
 
@@ -97,7 +97,7 @@ def test_without_the_board_it_is_its_host_that_is_missing(how: str, ranks: Ranks
     else:
         ranks.board.answers.clear()
     second, third = ranks.together(ranks.monitors[1].blame_stall, ranks.monitors[2].blame_stall)
-    assert second == Blame("rank 0 on n1 does not answer: it has died, is stopped, or its link is down")
+    assert second == Blame("rank 0 on n1 does not answer: it has died, is stopped, or its link is down", ranks=(0,))
     assert third.is_quiet
 
 

@@ -18,7 +18,14 @@ class Ends:
     """How a process would have ended."""
 
     told: list[tuple[str, str]] = field(default_factory=list)
+    blamed: list[tuple[int, ...]] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)
+    answer: int | None = None  # the exit code that whoever is told asks for
+
+    def tell(self, outcome: str, message: str, ranks: tuple[int, ...]) -> int | None:
+        self.told.append((outcome, message))
+        self.blamed.append(ranks)
+        return self.answer
 
     def wait(self) -> tuple[str, str, int]:
         give_up = time.monotonic() + 10
@@ -36,7 +43,7 @@ class Culprit:
         self.is_quiet = is_quiet
 
     def blame_stall(self) -> Blame:
-        return Blame("rank 2 on n3 gives no sign of life", self.is_quiet)
+        return Blame("rank 2 on n3 gives no sign of life", self.is_quiet, (2,))
 
     def blame_failure(self, reason: str) -> Blame:
         return self.blame_stall()
@@ -59,8 +66,8 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Ends:
 def watch(ends: Ends) -> Iterator[Callable[..., Watchdog]]:
     started: list[Watchdog] = []
 
-    def start(timeout_seconds: float | None = None, monitor: Any = None) -> Watchdog:
-        watchdog = Watchdog(1, timeout_seconds, None, lambda outcome, message: ends.told.append((outcome, message)))
+    def start(timeout_seconds: float | None = None, monitor: Any = None, ends_at: float | None = None) -> Watchdog:
+        watchdog = Watchdog(1, timeout_seconds, None, ends.tell, ends_at)
         started.append(watchdog.__enter__())
         if monitor:
             watchdog.ask(monitor)
@@ -79,6 +86,27 @@ def test_a_step_that_takes_too_long_ends_with_who_is_missing(watch: Callable[...
         "all_reduce 1 KiB on the world hangs: no progress for 0 s, at most 0.1 s were allowed (--timeout); "
         "rank 2 on n3 gives no sign of life."
     )
+
+
+def test_a_run_that_ends_at_a_moment_ends_whatever_the_step_may_take(
+    watch: Callable[..., Watchdog], ends: Ends
+) -> None:
+    ends.answer = 1
+    with watch(60.0, Culprit(), time.monotonic() + 0.1).watching("the preflight", allowed_seconds=float("inf")):
+        outcome, message, code = ends.wait()
+    assert (outcome, code, ends.blamed) == ("stalled", 1, [(2,)])
+    assert "(--budget); rank 2 on n3" in message
+
+
+def test_one_that_was_stopped_knows_it(watch: Callable[..., Watchdog], monkeypatch: pytest.MonkeyPatch) -> None:
+    watchdog = watch(60.0)
+    time.sleep(0.05)
+    assert not watchdog.was_stopped
+    monkeypatch.setattr("commbench.measure.watchdog._STOPPED_SECONDS", 0.0)
+    give_up = time.monotonic() + 5.0
+    while not watchdog.was_stopped:
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
 
 
 def test_another_rank_speaks(watch: Callable[..., Watchdog], ends: Ends) -> None:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from commbench.texts import shown as shown
+
 MAX_FILE_NBYTES = 64 << 20  # a sweep of a thousand sizes is 200 KB; debug logs are larger
 MAX_LINES = 1_000_000
 MAX_LINE = 4096  # nccl-tests caps its own lines at 2048 a process
@@ -77,12 +79,6 @@ def clean_lines(text: str) -> Iterator[Line]:
 def columns(line: str) -> list[str]:
     """The cells of a row: words between blanks, or between the bars of a markdown table."""
     return (line.replace("|", " ") if "|" in line else line).split()
-
-
-def shown(text: str) -> str:
-    """A line as a message shows it: one line of printable characters, at most 80 of them."""
-    flat = " ".join("".join(letter if letter.isprintable() else " " for letter in text[:400]).split())
-    return flat if len(flat) <= 80 else flat[:79] + "…"
 
 
 def _strip_prefixes(line: str) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from commbench.plan.plan import Mode
+from commbench.plan.modes import Mode
 from commbench.results.kinds import POINT_TO_POINT
 
 _PROCESSES = re.compile(r"\s(?:-np?|-n|--ntasks|--np)[ =]?(\d{1,7})\b")

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from commbench.plan.plan import Mode
+from commbench.plan.modes import Mode
 from commbench.results.importers import notes
 from commbench.results.importers.documents import number, read_document, section, text_of, whole
 from commbench.results.importers.lines import clean_lines, decode, shown

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from commbench.plan.plan import Concurrency, Mode
+from commbench.plan.modes import Concurrency, Mode
 from commbench.results.schema import UNKNOWN, Finding, Host, Outcome, Status
 
 

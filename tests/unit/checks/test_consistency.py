@@ -69,13 +69,18 @@ def test_facts_of_nodes_are_counted_in_nodes() -> None:
     ]
 
 
-def test_one_finding_for_each_variable() -> None:
-    def both(facts: Facts) -> Facts:
-        return set_variable("NCCL_ALGO", "Ring")(set_variable("NCCL_PROTO", "LL")(facts))
+def test_variables_in_which_the_same_ranks_differ_are_one_finding() -> None:
+    def set_two(facts: Facts) -> Facts:
+        return set_variable("NCCL_ALGO", "Ring")(set_variable("GLOO_SOCKET_IFNAME", "eth1")(facts))
 
-    assert told("CON-ENV-NCCL", job(4, {3: both})) == [
-        ("node n3 (ranks 6-7)", "environment: NCCL_ALGO: `Ring`", "NCCL_ALGO: not there, as the other 6 ranks"),
-        ("node n3 (ranks 6-7)", "environment: NCCL_PROTO: `LL`", "NCCL_PROTO: not there, as the other 6 ranks"),
+    world = job(4, {3: set_two}, {0: set_variable("NCCL_PROTO", "LL")})
+    assert told("CON-ENV-NCCL", world) == [
+        (
+            "node n3 (ranks 6-7)",
+            "environment: GLOO_SOCKET_IFNAME: `eth1`, NCCL_ALGO: `Ring`",
+            "GLOO_SOCKET_IFNAME: not there, NCCL_ALGO: not there, as the other 6 ranks",
+        ),
+        ("rank 0 on n0", "environment: NCCL_PROTO: `LL`", "NCCL_PROTO: not there, as the other 7 ranks"),
     ]
 
 

@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from commbench.machine.libraries import load_nccl, nccl_version
+from commbench.machine.nccl_names import read_only_data
 from commbench.machine.tree import Tree
 from tests.trees import nccl_library
 
@@ -15,7 +16,7 @@ LIBRARY = nccl_library("2.21.5+cuda12.4")
 
 def version_of(tmp_path, content):
     (tmp_path / "lib.so").write_bytes(content)
-    return nccl_version(Tree(tmp_path), "lib.so")
+    return nccl_version(read_only_data(Tree(tmp_path), "lib.so"))
 
 
 @pytest.mark.parametrize("version", ["2.21.5+cuda12.4", "2.18.1", "2.30.7+cuda13.0"])

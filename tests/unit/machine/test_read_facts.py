@@ -47,6 +47,7 @@ def test_the_healthy_machine_as_a_whole(healthy):
         "memory.shm_free_nbytes",
         "software.nccl_loadable",
         "software.packages",
+        "variables",
     ]
 
 

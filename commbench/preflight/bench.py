@@ -1,0 +1,168 @@
+"""Who carries out what the conductor orders: the ranks of a launcher, by way of their board, or an engine on paper.
+
+Rank 0 conducts. It puts an order on the board, does its own part, and waits for the others' answers, but no longer than
+the order's patience: whoever is silent then is left behind, and named. No rank ever waits for all ranks at once but in
+the library, and there not longer than its timeout; so one that is dead or stopped costs an order's patience, no more.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import msgspec
+
+from commbench.engines.base import Board, Engine
+from commbench.engines.fake import VirtualClock
+from commbench.launch.environment import RankPlace
+from commbench.machine.facts import Facts
+from commbench.plan.groups import World
+from commbench.plan.trials import Trial, TrialResult
+from commbench.preflight.gather import pack, unpack
+from commbench.preflight.trials import Answer, TrialRunner, merge_answers
+
+_LOOK_SECONDS = 0.4  # a wait holds the board; between two of them signs of life go out
+_GRACE_SECONDS = 1.5  # after the library's timeout, for the answer to arrive
+_LAST_SECOND = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What all ranks shall do now. `code`: the exit code of an `end`."""
+
+    kind: str  # trials, facts, end
+    trials: tuple[Trial, ...] = ()
+    timeout_seconds: float = 0.0
+    code: int = 0
+
+
+class Bench(Protocol):
+    """Carries out trials on a world."""
+
+    world: World
+    backend: str
+    verifies: bool  # whether there is data to compare
+
+    @property
+    def silent(self) -> frozenset[int]:
+        """Ranks that did not answer the last order."""
+        ...
+
+    def now_seconds(self) -> float: ...
+
+    def run(self, trials: Sequence[Trial], timeout_seconds: float) -> list[list[TrialResult]]:
+        """By trial and group what was measured; `timeout_seconds` for each call, and for the whole a little more."""
+        ...
+
+
+class PaperBench:
+    """The fake engine, which speaks for all ranks. The groups of a trial run at the same time."""
+
+    silent: frozenset[int] = frozenset()
+
+    def __init__(self, engine: Engine, clock: VirtualClock) -> None:
+        self.world = engine.world
+        self.backend = engine.backend
+        self.verifies = engine.data is not None
+        self.now_seconds = engine.now_seconds
+        self._clock = clock
+        self._runner = TrialRunner(engine)
+
+    def run(self, trials: Sequence[Trial], timeout_seconds: float) -> list[list[TrialResult]]:
+        answers = [self._run_together(trial, timeout_seconds) for trial in trials]
+        return merge_answers(trials, dict.fromkeys(range(self.world.size), answers))
+
+    def _run_together(self, trial: Trial, timeout_seconds: float) -> Answer:
+        answer: Answer = {}
+        began = ended = self._clock.seconds
+        for position, ranks in enumerate(trial.groups):
+            self._clock.seconds = began
+            [alone] = self._runner.run([replace(trial, groups=(ranks,))], timeout_seconds)
+            answer[position] = alone[0]
+            ended = max(ended, self._clock.seconds)
+        self._clock.seconds = ended
+        return answer
+
+
+class LiveBench:
+    """The ranks that a launcher started, from rank 0, whose own part `engine` does."""
+
+    def __init__(self, board: Board, engine: Engine, read_facts: Callable[[], Facts]) -> None:
+        self.silent: frozenset[int] = frozenset()
+        self.world = engine.world
+        self.backend = engine.backend
+        self.verifies = engine.data is not None
+        self._board = board
+        self._runner = TrialRunner(engine)
+        self._read_facts = read_facts
+        self._number = 0
+
+    def now_seconds(self) -> float:
+        return time.monotonic()
+
+    def run(self, trials: Sequence[Trial], timeout_seconds: float) -> list[list[TrialResult]]:
+        order = Order("trials", tuple(trials), timeout_seconds)
+        number = self._post(order)
+        began = time.monotonic()
+        mine = self._runner.run(order.trials, timeout_seconds)
+        texts = self._collect(number, began + timeout_seconds + _GRACE_SECONDS)
+        answers = {rank: msgspec.json.decode(text, type=list[Answer]) for rank, text in texts.items()}
+        answers[0] = mine
+        self.silent = frozenset(range(self.world.size)) - answers.keys()
+        return merge_answers(trials, answers)
+
+    def read_facts(self, seconds: float) -> list[Facts]:
+        """The facts of every node that answers within `seconds`, read anew by its first rank."""
+        number = self._post(Order("facts"))
+        mine = self._read_facts()
+        texts = self._collect(number, time.monotonic() + seconds)
+        return [mine, *(unpack(text, Facts) for text in texts.values() if text)]
+
+    def end(self, code: int) -> None:
+        """Send all ranks home with an exit code; wait until those that answer have heard."""
+        number = self._post(Order("end", code=code))
+        self._collect(number, time.monotonic() + _GRACE_SECONDS)
+
+    def _post(self, order: Order) -> int:
+        self._number += 1
+        self._board.put(f"order/{self._number}", msgspec.json.encode(order).decode())
+        return self._number
+
+    def _collect(self, number: int, give_up: float) -> dict[int, str]:
+        """The answers of the other ranks; those that were silent before share one last second."""
+        answers = {}
+        others = range(1, self.world.size)
+        for rank in sorted(others, key=lambda rank: rank in self.silent):
+            if rank in self.silent:
+                give_up = min(give_up, time.monotonic() + _LAST_SECOND)
+            key = f"answer/{number}/{rank}"
+            while not (came := self._board.has(key)) and (left := give_up - time.monotonic()) > 0.0:
+                self._board.wait(key, min(_LOOK_SECONDS, left))
+            if came:
+                answers[rank] = self._board.get([key])[0]
+                self._board.delete(key)
+        return answers
+
+
+def follow(
+    board: Board, engine: Engine, place: RankPlace, read_facts: Callable[[], Facts], went_on: Callable[[], None]
+) -> int:
+    """Carry out orders until the one that ends it: its exit code. `went_on` is called after each.
+
+    Raises RendezvousError where the board is gone. A board that does not answer is the watchdog's to end.
+    """
+    number, runner = 1, TrialRunner(engine)
+    while True:
+        if not board.wait(f"order/{number}", _LOOK_SECONDS):
+            continue
+        order = msgspec.json.decode(board.get([f"order/{number}"])[0], type=Order)
+        answer = ""
+        if order.kind == "trials":
+            answer = msgspec.json.encode(runner.run(order.trials, order.timeout_seconds)).decode()
+        elif order.kind == "facts" and place.local_rank == 0:
+            answer = pack(read_facts())
+        board.put(f"answer/{number}/{place.rank}", answer)
+        if order.kind == "end":
+            return order.code
+        number += 1
+        went_on()
