@@ -26,7 +26,7 @@ from commbench.results.finding import Verdict
 from commbench.units import format_nbytes, format_seconds
 
 _LEAST_NBYTES, _UNKNOWN_NBYTES = 256 << 10, 1 << 20
-_TAIL_SECONDS = 3.0  # after a soak, for the counters and the verdict
+_TAIL_SECONDS = 5.0  # after a soak, for the counters and the verdict
 _LEAST_TIMEOUT_SECONDS, _TIMEOUT_CALLS = 3.0, 12.0
 _FIRST_TIMEOUT_SECONDS = 8.0  # of the first collectives: connections are made, and nothing is known of the link
 

@@ -34,7 +34,8 @@ from commbench.results.finding import Verdict
 _MEET_SHARE, _CONNECT_SHARE = 0.4, 0.3  # of the time that is left: whoever has not come then is named
 _LEAST_SECONDS = 2.0
 _LEAST_STEP_SECONDS, _STEP_SHARE = 5.0, 0.3  # of the whole, for a step that has no limit of its own
-_HEARING_SECONDS = 3.0  # after the deadline, in which rank 0 speaks
+_BLAME_SECONDS = 3.5  # before the deadline: so long it takes to find out who gives no sign of life
+_HEARING_SECONDS = 1.5  # that the others wait for rank 0 to speak
 _COUNTER_SECONDS = 2.0
 _FAILED = 1
 _OUR_LAUNCHERS = ("MASTER_ADDR", "MASTER_PORT")
@@ -78,8 +79,7 @@ def run_rank(
         present(found)
         return None if outcome == "interrupted" else found.exit_code
 
-    grace = 0.0 if place.rank == 0 else _HEARING_SECONDS
-    ends_at = clock.deadline + grace
+    ends_at = clock.deadline - _BLAME_SECONDS + (_HEARING_SECONDS if place.rank else 0.0)
     patience = max(_LEAST_STEP_SECONDS, _STEP_SHARE * request.budget_seconds)
     with Watchdog(place.rank, patience, parent_pid, on_end, ends_at) as watchdog:
         try:
