@@ -17,6 +17,7 @@ from commbench.checks.result import CheckResult
 from commbench.plan.collectives import COLLECTIVES
 from commbench.preflight.bench import Bench
 from commbench.preflight.clock import Clock
+from commbench.preflight.line_rate import LineRate, judge_line_rate
 from commbench.preflight.pairs import PairTests
 from commbench.preflight.request import Hints, PreflightRequest
 from commbench.preflight.soak import run_soak
@@ -44,6 +45,7 @@ class Conductor:
     say: Say
     stages: list[Stage] = field(default_factory=list)
     checks: CheckResult | None = None
+    line_rate: LineRate | None = None
     _bench: Bench | None = None
     _pairs: PairTests | None = None
     _diagnoses: Sequence[Diagnosis] = ()
@@ -127,6 +129,8 @@ class Conductor:
         verdict: Verdict = "fail" if named or any(d.is_below_expectation for d in self._diagnoses) else "ok"
         said += f"{named} to blame" if named else "all below expectation" if verdict == "fail" else "nobody to blame"
         self.add(Stage("pairs", verdict, bench.now_seconds() - began, said))
+        if bench.world.nodes_of(ranks) > 1:
+            self.add(judge_line_rate(self.line_rate, next(iter(self._searches()), None)))
 
     def _ladder(self, bench: Bench, nbytes: int, rate: float | None, is_right: bool) -> None:
         reason = ""

@@ -25,6 +25,7 @@ from commbench.preflight.bench import LiveBench, PaperBench, follow
 from commbench.preflight.clock import Clock, process_clock, virtual_clock
 from commbench.preflight.conductor import Conductor
 from commbench.preflight.gather import NodeReport, gather
+from commbench.preflight.line_rate import read_line_rate
 from commbench.preflight.moved import find_moved
 from commbench.preflight.passive import check_node, judge_world
 from commbench.preflight.request import Hints, PreflightRequest
@@ -85,6 +86,7 @@ def run_rank(
         try:
             board = _meet(request, place, watchdog, conductor)
             reports = gather(board, facts, lambda here, nodes: check_node(here, rules, nodes), watchdog)
+            conductor.line_rate = read_line_rate(facts, os.environ[CHOICE_VARIABLE])
             if reports:
                 conductor.checks = judge_world(reports, rules)
                 conductor.add(_check_stage(conductor.checks, clock))
