@@ -24,7 +24,7 @@ from commbench.preflight.soak import run_soak
 from commbench.preflight.world_trials import first_answer, inside_nodes, ladder, right_data
 from commbench.report.preflight import PairSearch, Preflight, Stage
 from commbench.results.finding import Verdict
-from commbench.units import format_nbytes, format_seconds
+from commbench.units import format_nbytes
 
 _LEAST_NBYTES, _UNKNOWN_NBYTES = 256 << 10, 1 << 20
 _TAIL_SECONDS = 5.0  # after a soak, for the counters and the verdict
@@ -182,8 +182,3 @@ def choose_nbytes(rate: float | None, call_seconds: float, most_nbytes: int) -> 
         return _UNKNOWN_NBYTES
     wanted = int(rate * call_seconds)
     return min(most_nbytes, max(_LEAST_NBYTES, 1 << max(0, wanted.bit_length() - 1)))
-
-
-def tell_expected(seconds: float) -> str:
-    """How long it is expected to take, for people."""
-    return f"expected to take about {format_seconds(seconds)}"

@@ -25,12 +25,14 @@ from commbench.preflight.bench import LiveBench, PaperBench, follow
 from commbench.preflight.clock import Clock, process_clock, virtual_clock
 from commbench.preflight.conductor import Conductor
 from commbench.preflight.gather import NodeReport, gather
+from commbench.preflight.levels import expected_seconds
 from commbench.preflight.line_rate import read_line_rate
 from commbench.preflight.moved import find_moved
 from commbench.preflight.passive import check_node, judge_world
 from commbench.preflight.request import Hints, PreflightRequest
 from commbench.report.preflight import Preflight, Stage
 from commbench.results.finding import Verdict
+from commbench.units import format_seconds
 
 _MEET_SHARE, _CONNECT_SHARE = 0.4, 0.3  # of the time that is left: whoever has not come then is named
 _LEAST_SECONDS = 2.0
@@ -150,7 +152,9 @@ def _meet(request: PreflightRequest, place: RankPlace, watchdog: Watchdog, condu
         for warning in roll.warnings:
             conductor.say(warning)
         nodes = len(dict.fromkeys(roll.hosts))
-        said = f"{place.world_size} rank{'s' * (place.world_size > 1)} on {nodes} node{'s' * (nodes > 1)} came"
+        about = format_seconds(min(request.budget_seconds, expected_seconds(request.level, nodes)))
+        came = f"{place.world_size} rank{'s' * (place.world_size > 1)} on {nodes} node{'s' * (nodes > 1)} came"
+        said = f"{came}; level {request.level.name} takes about {about} where all are well"
         conductor.add(Stage("meeting", "ok", clock.spent_seconds, said))
     return board
 
