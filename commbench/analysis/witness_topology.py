@@ -5,7 +5,7 @@ The topology is one machine; every host of the log is held against it.
 
 from collections.abc import Callable, Iterator
 
-from commbench.analysis.witness import same_host, setting, why_not_peers
+from commbench.analysis.witness_paths import same_host, setting, why_not_peers
 from commbench.results.finding import Finding
 from commbench.results.nccl_log.records import Connection, NcclLog, RankSeen
 from commbench.topology.affinity import nearest_nics
@@ -13,7 +13,12 @@ from commbench.topology.graph import NEARNESS, Topology
 
 # Without settings NCCL lets GPUs reach each other's memory to this far (src/graph/paths.cc, p2pLevel PXB).
 _PEERS = ("nvlink", "xgmi", "pix", "pxb")
-_WORDS = {"nvlink": "NVLink connects", "xgmi": "XGMI connects", "pix": "one PCIe switch joins", "pxb": "PCIe switches join"}
+_WORDS = {
+    "nvlink": "NVLink connects",
+    "xgmi": "XGMI connects",
+    "pix": "one PCIe switch joins",
+    "pxb": "PCIe switches join",
+}
 
 
 def judge_against(log: NcclLog, topology: Topology) -> tuple[Finding, ...]:
@@ -22,10 +27,13 @@ def judge_against(log: NcclLog, topology: Topology) -> tuple[Finding, ...]:
     if log.connections and not ranks:
         return (
             Finding(
-                "LOG-EXPECTED", "all ranks", "skip", f"the log does not say which GPU of {topology.source} a rank has",
+                "LOG-EXPECTED",
+                "all ranks",
+                "skip",
+                f"the log does not say which GPU of {topology.source} a rank has",
                 action="NCCL 2.18 and newer say it, or set NCCL_DEBUG_SUBSYS=INIT,GRAPH,ENV",
             ),
-        )  # fmt: skip
+        )
     return (*_peers(log, topology), *_nics(log, topology), *_absent_nics(log, topology))
 
 
@@ -74,13 +82,17 @@ def _peers(log: NcclLog, topology: Topology) -> Iterator[Finding]:
             continue
         told.add(key)
         yield Finding(
-            "LOG-UNEXPECTED-PATH", f"{_gpu(ends[0])} → {_gpu(ends[1])}", "warn",
+            "LOG-UNEXPECTED-PATH",
+            f"{_gpu(ends[0])} → {_gpu(ends[1])}",
+            "warn",
             f"went over {connection.transport.label} although {_WORDS[wired]} them: "
             f"{why or 'the log does not say why'}",
-            "P2P", connection.where,
-            f"unset {why.partition('=')[0]}" if why.startswith("NCCL_") else
-            "nvidia-smi topo -p2p n; containers need a common PID and IPC namespace, virtual machines peer access",
-        )  # fmt: skip
+            "P2P",
+            connection.where,
+            f"unset {why.partition('=')[0]}"
+            if why.startswith("NCCL_")
+            else "nvidia-smi topo -p2p n; containers need a common PID and IPC namespace, virtual machines peer access",
+        )
 
 
 def _gpu(key: str) -> str:
@@ -109,22 +121,35 @@ def _nics(log: NcclLog, topology: Topology) -> Iterator[Finding]:
             continue
         wired, best = topology.link_class(gpu, nic), nearest[gpu]
         name = topology_name(topology, nic)
-        if (gpu, nic, "far") not in told and NEARNESS.index(wired) > NEARNESS.index(best.link_class) and wired != "unknown":
+        if (
+            (gpu, nic, "far") not in told
+            and NEARNESS.index(wired) > NEARNESS.index(best.link_class)
+            and wired != "unknown"
+        ):
             told.add((gpu, nic, "far"))
             near = ", ".join(topology_name(topology, key) for key in best.nics)
             yield Finding(
-                "LOG-FAR-NIC", f"rank {seen.rank} ({_gpu(gpu)})", "warn", f"used {name}, which is {wired} away",
-                f"{near}, which is {best.link_class}", connection.where,
+                "LOG-FAR-NIC",
+                f"rank {seen.rank} ({_gpu(gpu)})",
+                "warn",
+                f"used {name}, which is {wired} away",
+                f"{near}, which is {best.link_class}",
+                connection.where,
                 f"NCCL_IB_HCA={setting(log, 'NCCL_IB_HCA')} leaves it out, or its port is down"
-                if setting(log, "NCCL_IB_HCA") else "is the port of the near one up (ibstat), and in the container",
-            )  # fmt: skip
+                if setting(log, "NCCL_IB_HCA")
+                else "is the port of the near one up (ibstat), and in the container",
+            )
         if (gpu, nic, "gdr") not in told and wired in ("pix", "pxb") and not connection.transport.gdr:
             told.add((gpu, nic, "gdr"))
             yield Finding(
-                "LOG-NEAR-NO-GDR", f"rank {seen.rank} ({_gpu(gpu)})", "warn",
-                f"used {name} without GPUDirect RDMA, although it is {wired}", "GDRDMA", connection.where,
+                "LOG-NEAR-NO-GDR",
+                f"rank {seen.rank} ({_gpu(gpu)})",
+                "warn",
+                f"used {name} without GPUDirect RDMA, although it is {wired}",
+                "GDRDMA",
+                connection.where,
                 "load nvidia_peermem, or use DMA-BUF; see NCCL_NET_GDR_LEVEL",
-            )  # fmt: skip
+            )
 
 
 def topology_name(topology: Topology, key: str) -> str:
@@ -142,7 +167,11 @@ def _absent_nics(log: NcclLog, topology: Topology) -> Iterator[Finding]:
     if absent:
         hca = setting(log, "NCCL_IB_HCA")
         yield Finding(
-            "LOG-NIC-NOT-LISTED", ", ".join(absent[:16]), "warn", "the nearest NIC of a GPU, and not in NCCL's list",
-            "in the list", log.sources[0],
+            "LOG-NIC-NOT-LISTED",
+            ", ".join(absent[:16]),
+            "warn",
+            "the nearest NIC of a GPU, and not in NCCL's list",
+            "in the list",
+            log.sources[0],
             f"NCCL_IB_HCA={hca} leaves it out" if hca else "is its port up (ibstat), and in the container",
-        )  # fmt: skip
+        )

@@ -1,7 +1,9 @@
 """What has been read so far: the one mutable thing of this room. Handlers write into it, `close` makes the record."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from commbench.results.nccl_log.records import (
     Channels,
@@ -48,6 +50,7 @@ class Book:
     claimed: dict[tuple[str, int | None, int | None], list[str]] = field(default_factory=lambda: defaultdict(list))
     inits: dict[tuple[str, int | None, int | None, int], int] = field(default_factory=lambda: defaultdict(int))
     ranks: dict[tuple[str, int], RankSeen] = field(default_factory=dict)
+    rank_of: dict[tuple[str, int | None, int | None], int] = field(default_factory=dict)
     clashes: dict[int, set[tuple[str, int]]] = field(default_factory=lambda: defaultdict(set))
     connections: dict[tuple[str, int, int, int, str, str], Connection] = field(default_factory=dict)
     rings: dict[tuple[str, int], Ring] = field(default_factory=dict)
@@ -69,7 +72,7 @@ class Book:
     last: str = ""
 
     def comm_of(self, process: Process) -> str:
-        """The communicator that a process speaks of: of its thread, else of its device; else one that is named later."""
+        """The communicator that a process speaks of: its thread's, else its device's; else one that is named later."""
         for key in (("tid", process.tid), ("device", process.device)):
             found = self.threads.get((process.host, process.pid, *key))
             if found is not None:
@@ -107,16 +110,21 @@ class Book:
         key = (seen.comm, seen.rank)
         if seen.pid is not None:
             self.clashes[seen.rank].add((seen.host, seen.pid))
+            self.rank_of.setdefault((seen.host, seen.pid, seen.cuda), seen.rank)
         old = self.ranks.get(key)
         if old is None:
             if len(self.ranks) < MAX_RECORDS:
                 self.ranks[key] = seen
             return
         self.ranks[key] = RankSeen(
-            seen.comm, seen.rank, old.host or seen.host,
-            seen.pid if old.pid is None else old.pid, seen.cuda if old.cuda is None else old.cuda,
-            seen.gpu if old.gpu is None else old.gpu, old.bus_id or seen.bus_id,
-        )  # fmt: skip
+            seen.comm,
+            seen.rank,
+            old.host or seen.host,
+            seen.pid if old.pid is None else old.pid,
+            seen.cuda if old.cuda is None else old.cuda,
+            seen.gpu if old.gpu is None else old.gpu,
+            old.bus_id or seen.bus_id,
+        )
 
     def see_fault(self, fault: FaultSeen) -> None:
         """One more fault; the same text of the same cause is counted."""
@@ -127,18 +135,28 @@ class Book:
                 self.faults[key] = fault
             return
         self.faults[key] = FaultSeen(
-            old.kind, old.name, old.text, old.where, old.times + 1,
-            tuple(dict.fromkeys((*old.hosts, *fault.hosts)))[:64], tuple(dict.fromkeys((*old.ranks, *fault.ranks)))[:4096],
-            old.cause, old.cure, old.source, old.secondary,
-        )  # fmt: skip
+            old.kind,
+            old.name,
+            old.text,
+            old.where,
+            old.times + 1,
+            tuple(dict.fromkeys((*old.hosts, *fault.hosts)))[:64],
+            tuple(dict.fromkeys((*old.ranks, *fault.ranks)))[:4096],
+            old.cause,
+            old.cure,
+            old.source,
+            old.secondary,
+        )
 
     def rename(self) -> None:
         """Give everything the name of its communicator, now that all are known."""
-        for records in (self.connections, self.rings, self.trees, self.channels):
-            named = [replace(record, comm=self.name_of(record.comm)) for record in records.values()]  # type: ignore[attr-defined]
-            records.clear()
-            for record in named:
-                records.setdefault(_identity(record), record)  # type: ignore[attr-defined]
+        _rename(self.connections, self.name_of)
+        _rename(self.rings, self.name_of)
+        _rename(self.trees, self.name_of)
+        channels, self.channels = self.channels, {}
+        for counts in channels.values():
+            comm = self.name_of(counts.comm)
+            self.channels.setdefault(comm, replace(counts, comm=comm))
         ranks, self.ranks = self.ranks, {}
         for seen in ranks.values():
             self.see_rank(replace(seen, comm=self.name_of(seen.comm)))
@@ -162,6 +180,12 @@ def _join(place: tuple[str, int | None, int | None]) -> str:
     return ":".join(map(str, place))
 
 
-def _identity(record: object) -> object:
-    """What two sights of the same thing share."""
-    return replace(record, where="") if isinstance(record, Connection) else record
+def _rename(records: dict[Any, Any], name_of: Callable[[str], str]) -> None:
+    """Records by keys that begin with the communicator, under its right name; those that are the same fall together."""
+    old = list(records.items())
+    records.clear()
+    names: dict[str, str] = {}
+    for key, record in old:
+        name = names.setdefault(record.comm, "") or name_of(record.comm)
+        names[record.comm] = name
+        records.setdefault((name, *key[1:]), replace(record, comm=name))

@@ -21,7 +21,8 @@ from commbench.results.nccl_log.records import (
 from commbench.units import GB
 
 _CONNECTION = re.compile(
-    r"(?:Channel|Ring) (\d{1,4})(?:/(\d{1,4}))? : (\d{1,7})(?:\[([0-9a-f]{1,16})\])? -> (\d{1,7})(?:\[([0-9a-f]{1,16})\])?"
+    r"(?:Channel|Ring) (\d{1,4})(?:/(\d{1,4}))? : "
+    r"(\d{1,7})(?:\[([0-9a-f]{1,16})\])? -> (\d{1,7})(?:\[([0-9a-f]{1,16})\])?"
     r"(?: \[(send|receive)\])? via (.{1,200})$"
 )
 _NET = re.compile(r"NET/([^/]{1,64})/(\d{1,4})(?:\((\d{1,7})\))?((?:/[\w()-]{1,32}){0,4})")
@@ -29,7 +30,8 @@ _PEER = re.compile(r"P2P/(direct pointer|common device|IPC|CUMEM|MNNVL|indirect/
 _SHARED = re.compile(r"SHM(?:/\w{1,16}){0,2}|direct shared memory")
 _RCCL_TAIL = re.compile(r" comm 0x[0-9a-f]{1,16} nRanks \d{1,7}\s*$")
 _CLOSED = re.compile(
-    r"(?:GDRDMA(?:\(\w{1,8}\))?|/Shared|/read|direct pointer|shared memory|SHM/(?:direct|CE)/(?:direct|CE)|P2P/(?:IPC|CUMEM)"
+    r"(?:GDRDMA(?:\(\w{1,8}\))?|/Shared|/read|direct pointer|shared memory|SHM/(?:direct|CE)/(?:direct|CE)"
+    r"|P2P/(?:IPC|CUMEM)"
     r"|nRanks \d\d+|Init COMPLETE|Connected all (?:rings|trees)|set by environment to .{0,400}\.)$"
 )
 _RING = re.compile(r"(?:Channel|Ring) (\d{1,4})(?:/\d{1,4})? :((?:\s{1,12}\d{1,7}){1,20000})\s*$")
@@ -79,9 +81,13 @@ def read_connection(book: Book, message: Message) -> bool:
         process = message.process if rank == here else None
         book.see_rank(
             RankSeen(
-                comm, rank, process.host if process else "", process.pid if process else None,
-                process.device if process else None, *_bracket(bracket, book),
-            )  # fmt: skip
+                comm,
+                rank,
+                process.host if process else "",
+                process.pid if process else None,
+                process.device if process else None,
+                *_bracket(bracket, book),
+            )
         )
     return True
 

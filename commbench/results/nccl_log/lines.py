@@ -17,13 +17,15 @@ from commbench.texts import shown
 
 _MARK = re.compile(r"(?:[NR]CCL |(?<=\] ))(INFO|WARN|TRACE|CALL) ?")
 _HEAD = re.compile(
-    r"(?:([A-Za-z0-9][\w.-]{0,63}):(\d{1,10})(?::(\d{1,10}))? \[(-?\d{1,5})\] )?"
+    r"(?:((?!\d{1,64}:)[A-Za-z0-9][\w.-]{0,63}):(\d{1,10})(?::(\d{1,10}))? \[(-?\d{1,5})\] )?"
     r"(?:\d{1,12}\.\d{1,9} )?(?:([\w./-]{1,80}:\d{1,6}) (?:\(\w{1,80}\) )?)?$"
 )
-_BROKEN_HEAD = re.compile(r"([A-Za-z0-9][\w.-]{0,63}):\d{0,10}(?::(?:\d{0,10}(?: (?:\[(?:\d{0,5}(?:\] ?[NR]?C{0,2}L?)?)?)?)?)?)?")
+_BROKEN_HEAD = re.compile(
+    r"([A-Za-z0-9][\w.-]{0,63}):\d{0,10}(?::(?:\d{0,10}(?: (?:\[(?:\d{0,5}(?:\] ?[NR]?C{0,2}L?)?)?)?)?)?)?"
+)
 _HALF_WARNING = re.compile(r"Call to \w{1,64} failed with(?: error)? \d{1,4}$")
 _HEAD_LENGTH = 260
-_MAX_PENDING = 64
+_MAX_PENDING = 32
 _MAX_LOST = 10_000
 
 
@@ -38,6 +40,13 @@ class _Piece:
     text: str = ""
     cut: bool = False
     starts_line: bool = True
+
+
+def _parts(head: re.Match[str] | None) -> tuple[str, str, str, str, str]:
+    if head is None:
+        return "", "", "", "", ""
+    host, pid, tid, device, place = (part or "" for part in head.groups())
+    return host, pid, tid, device, place
 
 
 @dataclass(slots=True)
@@ -58,14 +67,23 @@ class Found:
             self.lost.append(LostLine(line, shown(text), reason))
 
 
-def find_messages(text: str, name: str, knows: Callable[[str], bool], is_closed: Callable[[str], bool]) -> Found:
-    """All messages of `text`; `knows` says whether a body is one of NCCL's, `is_closed` that its end is not missing."""
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """What this module has to know of bodies: is one NCCL's, may one begin so, and is the end of one not missing."""
+
+    knows: Callable[[str], bool]
+    may_begin: Callable[[str], bool]
+    is_closed: Callable[[str], bool]
+
+
+def find_messages(text: str, name: str, grammar: Grammar) -> Found:
+    """All messages of `text`, in their order."""
     lines = _numbered(text)
     pieces = [piece for number, raw in lines for piece in _pieces(raw, number)]
     last = lines[-1][0] if lines else 0
     if pieces and not text.endswith(("\n", "\r")) and pieces[-1].line == last:
         pieces[-1].cut = True
-    return _Joiner(name, knows, is_closed, pieces, last).join()
+    return _Joiner(name, grammar, pieces, last).join()
 
 
 def _numbered(text: str) -> list[tuple[int, str]]:
@@ -91,7 +109,7 @@ def _pieces(raw: str, number: int) -> Iterator[_Piece]:
         if not named and not mark[0].startswith(("NCCL", "RCCL")):
             continue  # INFO of another program
         starts.append(mark.start() - (len(window) - head.start() if head else 0))
-        heads.append((mark, tuple(part or "" for part in head.groups()) if head else ("",) * 5))
+        heads.append((mark, _parts(head)))
         begin = mark.end()
     if not starts:
         yield _Piece(number, line)
@@ -100,24 +118,15 @@ def _pieces(raw: str, number: int) -> Iterator[_Piece]:
         starts[0] = 0  # what stands before it may be the rest of its head
     elif line[: starts[0]].strip():
         yield _Piece(number, line[: starts[0]], cut=True)
-    for place, (mark, head) in enumerate(heads):
+    for place, (mark, parts) in enumerate(heads):
         end = starts[place + 1] if place + 1 < len(starts) else len(line)
         alone = not line[: starts[0]].strip() and place == 0
-        yield _Piece(
-            number, line[starts[place] : end], head, mark[1], line[mark.end() : end], end < len(line), alone
-        )
+        yield _Piece(number, line[starts[place] : end], parts, mark[1], line[mark.end() : end], end < len(line), alone)
 
 
 class _Joiner:
-    def __init__(
-        self,
-        name: str,
-        knows: Callable[[str], bool],
-        is_closed: Callable[[str], bool],
-        pieces: list[_Piece],
-        lines: int,
-    ) -> None:
-        self.name, self.knows, self.is_closed, self.pieces = name, knows, is_closed, pieces
+    def __init__(self, name: str, grammar: Grammar, pieces: list[_Piece], lines: int) -> None:
+        self.name, self.grammar, self.pieces = name, grammar, pieces
         self.found = Found(lines=lines)
         whole = [piece for piece in pieces if piece.head and piece.head[0]]
         self.hosts = {piece.head[0] for piece in whole if piece.starts_line and piece.head}
@@ -150,7 +159,7 @@ class _Joiner:
                 piece = joined
             else:
                 self._await_broken_head(piece)
-        if piece.cut and piece.text not in self.bodies and not self.is_closed(piece.text):
+        if piece.cut and piece.text not in self.bodies and not self.grammar.is_closed(piece.text):
             self._wait(piece)
         else:
             self._emit(piece)
@@ -172,7 +181,7 @@ class _Joiner:
         text = piece.raw[self._await_broken_head(piece) :]
         if text == piece.raw:
             text = strip_prefixes(text).strip()
-        if not piece.cut and self.knows(text):
+        if not piece.cut and self.grammar.may_begin(text) and self.grammar.knows(text):
             self.found.messages.append(Message(Process(), "INFO", text, self._where(piece)))
         else:
             self.found.foreign.append((piece.line, text))
@@ -196,14 +205,9 @@ class _Joiner:
 
     def _joined(self, rest: _Piece) -> _Piece | None:
         """The message that one torn beginning makes with `rest`; None where none or several do."""
-        if rest.cut and rest.level == "":
+        if rest.cut and not rest.level:
             return None
-        fitting = []
-        for piece in self.pending:
-            whole = list(_pieces(piece.raw + rest.raw, piece.line))
-            if len(whole) != 1 or not whole[0].head or not self._is_real(whole[0]):
-                continue
-            fitting.append((piece, whole[0]))
+        fitting = [(piece, whole) for piece in self.pending if (whole := self._whole(piece, rest)) is not None]
         if len(fitting) != 1:
             return None
         piece, joined = fitting[0]
@@ -212,12 +216,22 @@ class _Joiner:
         joined.cut = rest.cut
         return joined
 
-    def _is_real(self, piece: _Piece) -> bool:
-        """Whether a joined message has a thread that is known from others, and a body of NCCL's."""
-        assert piece.head is not None
-        host, pid, tid, device, _ = piece.head
-        known = (host, pid, device) in self.threads.get(tid, ())
-        return known and (piece.text in self.bodies or self.knows(piece.text))
+    def _whole(self, piece: _Piece, rest: _Piece) -> _Piece | None:
+        """`piece` and `rest` as one message; None if its thread is not known from others, or its body is not NCCL's."""
+        if piece.level:  # the body is torn
+            if rest.level:
+                return None
+            text = piece.text + rest.raw
+            is_real = text in self.bodies or (self.grammar.may_begin(piece.text) and self.grammar.knows(text))
+            return _Piece(piece.line, piece.raw, piece.head, piece.level, text) if is_real else None
+        if "INFO" not in rest.raw and "WARN" not in rest.raw:
+            return None
+        parts = list(_pieces(piece.raw + rest.raw, piece.line))
+        if len(parts) != 1 or parts[0].head is None:
+            return None
+        host, pid, tid, device, _ = parts[0].head
+        is_real = (host, pid, device) in self.threads.get(tid, ())
+        return parts[0] if is_real and (parts[0].text in self.bodies or self.grammar.knows(parts[0].text)) else None
 
     def _emit(self, piece: _Piece) -> None:
         assert piece.head is not None

@@ -37,13 +37,20 @@ TABLE: tuple[tuple[tuple[str, ...], Handler], ...] = (
         ),
         _remark,
     ),
+    (("NET/IB: NCCL Dev", "NET/IB: Dev"), setup.read_gid),
     (("NET/",), setup.read_nics),
     (("Bootstrap : Using", "Bootstrap: Using"), setup.read_bootstrap),
     (("Setting affinity",), setup.read_affinity),
     (("Pattern ",), channels.read_pattern),
     (("Connected all", "Launch mode", "Init timings", "TOPO/NET", "cudaDriverVersion", "threadThresholds"), _known),
 )
-_INITIALS = frozenset(start[0] for starts, _ in TABLE for start in starts)
+_STARTS = tuple(dict.fromkeys(start for starts, _ in TABLE for start in starts))
+_INITIALS = frozenset(start[0] for start in _STARTS)
+
+
+def may_begin(text: str) -> bool:
+    """Whether a text, or what is there of it, begins like a message of the table."""
+    return text.startswith(_STARTS) or (bool(text) and any(start.startswith(text) for start in _STARTS))
 
 
 def read_message(book: Book, message: Message) -> bool:

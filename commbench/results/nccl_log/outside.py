@@ -9,7 +9,9 @@ from commbench.results.nccl_log.faults import explain
 from commbench.results.nccl_log.records import FaultSeen, Process, RankSeen, RasSeen
 from commbench.texts import shown
 
-_DEVICE = re.compile(r"Rank\s{1,8}(\d{1,7}) .{0,30}?Pid\s{1,12}(\d{1,10}) on\s{1,80}([\w.-]{1,255}) device\s{1,4}(\d{1,4}) ")
+_DEVICE = re.compile(
+    r"Rank\s{1,8}(\d{1,7}) .{0,30}?Pid\s{1,12}(\d{1,10}) on\s{1,80}([\w.-]{1,255}) device\s{1,4}(\d{1,4}) "
+)
 _WATCHDOG = re.compile(
     r"\[Rank (\d{1,7})\] Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d{1,12}), OpType=(\w{1,40})"
     r".{0,200}?Timeout\(ms\)=(\d{1,12})"
@@ -22,9 +24,14 @@ _SIGNAL = re.compile(
 )
 _WHOSE_SIGNAL = re.compile(r"rank (\d{1,7})")
 _KILLED = re.compile(r"oom-kill|Out of memory: Killed|\bOOM Killed\b|DUE TO TIME LIMIT|DUE TO PREEMPTION")
-_ENDED = re.compile(r"Test NCCL failure (?:\S{1,40} )?'([^'(/]{1,80})|(nccl(?:SystemError|InternalError|RemoteError|InvalidUsage|UnhandledCudaError))\b")
+_ENDED = re.compile(
+    r"Test NCCL failure (?:\S{1,40} )?'([a-z ]{4,60}?)(?: \(|'| /)"
+    r"|(nccl(?:SystemError|InternalError|RemoteError|InvalidUsage|UnhandledCudaError))\b"
+)
 _MISMATCH = re.compile(r"[Dd]etected mismatch between collectives on ranks")
-_RAS = re.compile(r"^\s{0,8}\d{1,6}\s{1,20}\d{1,9}\s{1,20}(\d{1,9})\s{1,20}\d{1,9}\s{1,20}(\d{1,9})\s{1,20}\d{1,9}\s{1,20}RUNNING\s{1,20}(\w{1,16})\s*$")
+_RAS = re.compile(
+    r"^\s{0,8}\d{1,6}\s{1,20}\d{1,9}\s{1,20}(\d{1,9})\s{1,20}\d{1,9}\s{1,20}(\d{1,9})\s{1,20}\d{1,9}\s{1,20}RUNNING\s{1,20}(\w{1,16})\s*$"
+)
 _RESULT_MEANS = {
     "unhandled system error": "a system call or a device failed: the first warning above says which",
     "unhandled cuda error": "a CUDA call failed: the first warning above says which",
@@ -60,13 +67,17 @@ def _watchdog(book: Book, text: str, where: str) -> bool:
         rank, work, name, limit = int(found[1]), found[2], found[3], int(found[4]) / 1000
         book.see_fault(
             FaultSeen(
-                "hang", "watchdog-timeout", f"{name} with sequence number {work} did not end within {limit:g} s", where,
-                ranks=(rank,), cause="torch's watchdog gave up waiting: a rank never came to this collective, or it hangs in it",
-                cure="the rank that is not in this list, or whose last work is older, is the one to look at; "
+                "hang",
+                "watchdog-timeout",
+                f"{name} with sequence number {work} did not end within {limit:g} s",
+                where,
+                ranks=(rank,),
+                cause="torch's watchdog gave up waiting: a rank never came to this call, or it hangs in it",
+                cure="look at the rank that is not in this list, or whose last work is older; "
                 "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 for the flight recorder",
                 source="PyTorch, ProcessGroupNCCL",
             )
-        )  # fmt: skip
+        )
         return True
     if found := _POSITION.search(text):
         book.progress[int(found[1])] = (int(found[2]), int(found[3]))
@@ -83,11 +94,16 @@ def _crash(book: Book, text: str, where: str) -> bool:
     rank = _WHOSE_SIGNAL.search(text)
     book.see_fault(
         FaultSeen(
-            "crash", f"signal-{digits}", shown(text), where, ranks=(int(rank[1]),) if rank else (),
+            "crash",
+            f"signal-{digits}",
+            shown(text),
+            where,
+            ranks=(int(rank[1]),) if rank else (),
             cause=_SIGNALS.get(digits, f"a process ended by signal {digits}"),
-            cure="the backtrace says where: messages below it are of threads that had not ended yet; not a verdict on the network",
+            cure="a backtrace says where; below it may be messages of other threads; it is no verdict on the network",
+            secondary=digits == "15",
         )
-    )  # fmt: skip
+    )
     return True
 
 
@@ -95,6 +111,7 @@ _SIGNALS = {
     "6": "a process ended itself (abort), as torch does after an error that it cannot handle",
     "7": "bus error: often /dev/shm is full",
     "9": "killed: by the launcher, the batch system, or for want of memory",
+    "15": "a process was told to end (SIGTERM), as launchers do when another rank has failed",
     "11": "a process crashed (segmentation fault)",
 }
 
@@ -103,8 +120,12 @@ def _killed(book: Book, text: str, where: str) -> bool:
     found = _KILLED.search(text)
     if found is None:
         return False
-    cause = "the batch system's time was over" if "DUE" in found[0] else "memory ran out and the kernel killed a process"
-    book.see_fault(FaultSeen("crash", "killed", shown(text), where, cause=cause, cure="what comes after it follows from it"))
+    cause = (
+        "the batch system's time was over" if "DUE" in found[0] else "memory ran out and the kernel killed a process"
+    )
+    book.see_fault(
+        FaultSeen("crash", "killed", shown(text), where, cause=cause, cure="what comes after it follows from it")
+    )
     return True
 
 
@@ -115,10 +136,16 @@ def _ended(book: Book, text: str, where: str) -> bool:
     result = (found[1] or found[2]).strip()
     book.see_fault(
         FaultSeen(
-            "failure", "call-failed", shown(text), where, cause=f"NCCL returned {result!r}"[:120],
-            cure=_RESULT_MEANS.get(result, "the first warning above says why"), source="NCCL, ncclResult_t", secondary=True,
+            "failure",
+            "call-failed",
+            shown(text),
+            where,
+            cause=f"NCCL returned {result!r}"[:120],
+            cure=_RESULT_MEANS.get(result, "the first warning above says why"),
+            source="NCCL, ncclResult_t",
+            secondary=True,
         )
-    )  # fmt: skip
+    )
     return True
 
 
@@ -127,10 +154,15 @@ def _mismatch(book: Book, text: str, where: str) -> bool:
         return False
     book.see_fault(
         FaultSeen(
-            "failure", "collective-mismatch", shown(text), where, cause="ranks called different collectives, or other sizes",
-            cure="the program's control flow differs over ranks", source="PyTorch, TORCH_DISTRIBUTED_DEBUG",
+            "failure",
+            "collective-mismatch",
+            shown(text),
+            where,
+            cause="ranks called different collectives, or other sizes",
+            cure="the program's control flow differs over ranks",
+            source="PyTorch, TORCH_DISTRIBUTED_DEBUG",
         )
-    )  # fmt: skip
+    )
     return True
 
 
@@ -146,7 +178,9 @@ def _bare_warning(book: Book, text: str, where: str) -> bool:
     row = explain(text)
     if row is None or row.kind == "warning":
         return False
-    book.see_fault(FaultSeen(row.kind, row.name, shown(text), where, 1, (), (), row.cause, row.cure, row.source, row.secondary))
+    book.see_fault(
+        FaultSeen(row.kind, row.name, shown(text), where, 1, (), (), row.cause, row.cure, row.source, row.secondary)
+    )
     return True
 
 

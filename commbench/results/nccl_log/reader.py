@@ -9,8 +9,8 @@ from commbench.results.importers.records import LostLine
 from commbench.results.nccl_log.book import Book
 from commbench.results.nccl_log.channels import is_closed
 from commbench.results.nccl_log.faults import explain
-from commbench.results.nccl_log.lines import find_messages
-from commbench.results.nccl_log.messages import read_message
+from commbench.results.nccl_log.lines import Grammar, find_messages
+from commbench.results.nccl_log.messages import may_begin, read_message
 from commbench.results.nccl_log.outside import read_outside
 from commbench.results.nccl_log.records import Counts, FaultSeen, Message, NcclLog, Process, RankSeen
 from commbench.texts import shown
@@ -47,10 +47,7 @@ def _parts(counts: Counts) -> tuple[int, int, int, int]:
 
 
 def _read_file(book: Book, text: str, name: str) -> tuple[Counts, list[LostLine]]:
-    def knows(body: str) -> bool:
-        return read_message(Book(versions=dict(book.versions)), Message(Process(), "INFO", body, ""))
-
-    found = find_messages(text, name, knows, is_closed)
+    found = find_messages(text, name, Grammar(_knows, may_begin, is_closed))
     for message in found.messages:
         if message.level == "WARN":
             _read_warning(book, message)
@@ -61,23 +58,21 @@ def _read_file(book: Book, text: str, name: str) -> tuple[Counts, list[LostLine]
     return Counts(found.lines, len(found.messages), found.joined, found.lost_count), lost
 
 
+def _knows(body: str) -> bool:
+    return read_message(Book(), Message(Process(), "INFO", body, ""))
+
+
 def _read_warning(book: Book, message: Message) -> None:
     row = explain(message.text)
     process = message.process
-    ranks = tuple(
-        seen.rank for seen in book.ranks.values() if seen.host == process.host and seen.pid == process.pid is not None
-    )[:1]
+    rank = book.rank_of.get((process.host, process.pid, process.device))
+    ranks = () if rank is None else (rank,)
     hosts = (process.host,) if process.host else ()
+    if row is not None:
+        book.see_fault(row.seen(message.text, message.where, hosts, ranks))
+        return
     text = shown(message.text)
-    if row is None:
-        book.see_fault(FaultSeen("warning", "unknown", text, message.where, 1, hosts, ranks, source=message.place))
-    else:
-        book.see_fault(
-            FaultSeen(
-                row.kind, row.name, text, message.where, 1, hosts, ranks,
-                row.cause, row.cure, row.source, row.secondary,
-            )  # fmt: skip
-        )
+    book.see_fault(FaultSeen("warning", "unknown", text, message.where, 1, hosts, ranks, source=message.place))
 
 
 def _close(book: Book, sources: tuple[str, ...], lost: tuple[LostLine, ...], counts: Counts) -> NcclLog:

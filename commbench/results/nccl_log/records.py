@@ -1,6 +1,6 @@
 """What a debug log says: communicators, ranks, connections, NICs, settings, warnings. None or empty: not said."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from commbench.results.importers.records import LostLine
@@ -69,7 +69,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class RankSeen:
-    """A rank of a communicator and where it runs. `gpu`: the device's index on the node, `nvml`, as nvidia-smi counts."""
+    """A rank of a communicator and where it runs. `gpu`: the device's index on the node, as nvidia-smi counts."""
 
     comm: str
     rank: int
@@ -94,13 +94,15 @@ class CommSeen:
 
 @dataclass(frozen=True, slots=True)
 class Nic:
-    """A device as NCCL lists it. `members`: the ports that are merged in it; `layer`: IB or RoCE."""
+    """A device as NCCL lists it. `members`: the ports that are merged in it; `layer`: IB or RoCE; `gid`: its index."""
 
     host: str
     index: int
     name: str
     layer: str = ""
     members: tuple[str, ...] = ()
+    bytes_per_second: float | None = None
+    gid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,13 +240,11 @@ class NcclLog:
     counts: Counts
     last: str = ""
 
+    _by_rank: dict[tuple[str, int], RankSeen] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_rank", {(seen.comm, seen.rank): seen for seen in self.ranks})
+
     def rank(self, comm: str, rank: int) -> RankSeen | None:
         """Where a rank runs, if the log says it."""
-        return next((seen for seen in self.ranks if seen.comm == comm and seen.rank == rank), None)
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The hosts of its ranks, in order; those that wrote messages where no rank is told of."""
-        return tuple(dict.fromkeys(seen.host for seen in self.ranks if seen.host)) or tuple(
-            dict.fromkeys(host for host, _ in self.networks if host)
-        )
+        return self._by_rank.get((comm, rank))

@@ -1,4 +1,4 @@
-"""What NCCL says when it starts: its version, communicators, ranks, networks, NICs, and the environment that it read."""
+"""What NCCL says when it starts: its version, communicators, ranks, networks, NICs, the environment that it read."""
 
 import re
 
@@ -19,6 +19,8 @@ _ONE_NIC = re.compile(r"\[(\d{1,4})\] ?([\w.-]{1,64}):\d{1,3}/(IB|RoCE)")
 _MERGED = re.compile(r"\[(\d{1,4})\] ?= ?\{([^}]{1,400})\}")
 _MEMBER = re.compile(r"([\w.-]{1,64}:\d{1,3})/(IB|RoCE)")
 _VIRTUAL = re.compile(r"NET/\w{1,16} ?: Made virtual device \[(\d{1,4})\] name=([\w.+:-]{1,128})(?: speed=(\d{1,9}))?")
+_GID = re.compile(r"NET/IB: (?:NCCL )?Dev (\d{1,4}) .{0,240}? GID (\d{1,4}) \(")
+_MBIT = 1e6 / 8  # in bytes per second: speed= is in Mbit/s
 _OOB = re.compile(r"OOB ([\w.@-]{1,64}):([0-9a-fA-F.:%\w]{1,64})<\d{1,6}>")
 _ADDRESSES = re.compile(r"(?:\[\d{1,4}\] ?)?([\w.@-]{1,64}):([0-9a-fA-F.:%]{2,64})<\d{1,6}>")
 _AFFINITY = re.compile(r"Setting affinity for GPU (\d{1,4}) to ")
@@ -36,7 +38,7 @@ def read_version(book: Book, message: Message) -> bool:
 
 
 def read_comm(book: Book, message: Message) -> bool:
-    """`comm 0x… rank 5 nranks 8 cudaDev 1 nvmlDev 1 busId 46000 commId 0x… - Init START`, and what else has its form."""
+    """`comm 0x… rank 5 nranks 8 cudaDev 1 nvmlDev 1 busId 46000 commId 0x… - Init START`, and others of this form."""
     text = message.text
     found = _RANKS.search(text)
     if found is None:
@@ -65,9 +67,14 @@ def read_comm(book: Book, message: Message) -> bool:
     place, bus = _PLACE.search(text), _BUS.search(text)
     book.see_rank(
         RankSeen(
-            key, rank, process.host, process.pid, int(place[1]) if place else process.device,
-            int(place[2]) if place and place[2] else None, bus_id(bus[1]) if bus else "",
-        )  # fmt: skip
+            key,
+            rank,
+            process.host,
+            process.pid,
+            int(place[1]) if place else process.device,
+            int(place[2]) if place and place[2] else None,
+            bus_id(bus[1]) if bus else "",
+        )
     )
     return True
 
@@ -133,19 +140,41 @@ def read_nics(book: Book, message: Message) -> bool:
 
 
 def read_virtual(book: Book, message: Message) -> bool:
-    """`NET/IB : Made virtual device [0] name=mlx5_0 speed=100000 ndevs=1`: every port, and what is merged of several."""
+    """`NET/IB : Made virtual device [0] name=mlx5_0 speed=100000 ndevs=1`: a port, or several that are merged."""
     found = _VIRTUAL.match(message.text)
     if found is None:
         return False
     members = tuple(found[2].split("+")) if "+" in found[2] else ()
-    _see_nic(book, Nic(message.process.host, int(found[1]), found[2], "", members))
+    rate = int(found[3]) * _MBIT if found[3] else None
+    _see_nic(book, Nic(message.process.host, int(found[1]), found[2], "", members, rate))
+    return True
+
+
+def read_gid(book: Book, message: Message) -> bool:
+    """`NET/IB: NCCL Dev 1 IbDev 0 Port 1 qpn 199 mtu 3 … GID 3 (…)`: the entry of the GID table that RoCE uses."""
+    found = _GID.match(message.text)
+    if found is None:
+        return False
+    _see_nic(book, Nic(message.process.host, int(found[1]), "", gid=int(found[2])))
     return True
 
 
 def _see_nic(book: Book, nic: Nic) -> None:
+    """One more sight of a NIC: what was not known of it is added."""
     old = book.nics.get((nic.host, nic.index))
-    if (old is None or (not old.layer and nic.layer)) and len(book.nics) < MAX_RECORDS:
-        book.nics[nic.host, nic.index] = nic
+    if old is None:
+        if len(book.nics) < MAX_RECORDS:
+            book.nics[nic.host, nic.index] = nic
+        return
+    book.nics[nic.host, nic.index] = Nic(
+        old.host,
+        old.index,
+        old.name or nic.name,
+        old.layer or nic.layer,
+        old.members or nic.members,
+        old.bytes_per_second or nic.bytes_per_second,
+        nic.gid if old.gid is None else old.gid,
+    )
 
 
 def read_bootstrap(book: Book, message: Message) -> bool:
