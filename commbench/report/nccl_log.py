@@ -56,7 +56,7 @@ def format_markdown(witness: Witness) -> str:
 
 def format_json(witness: Witness) -> str:
     """One object with every record of the log; seconds, bytes per second."""
-    document = asdict(witness.log)
+    document = {name: value for name, value in asdict(witness.log).items() if not name.startswith("_")}
     for row, connection in zip(document["connections"], witness.log.connections, strict=True):
         row["label"] = connection.transport.label
     document["topology"] = witness.topology
