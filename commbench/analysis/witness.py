@@ -194,6 +194,14 @@ def _not_together(log: NcclLog) -> Iterator[Finding]:
 
 
 def _several_jobs(log: NcclLog) -> Iterator[Finding]:
+    if log.tests > 1:
+        yield Finding(
+            "LOG-SEVERAL-RUNS",
+            "nccl-tests",
+            "skip",
+            f"{log.tests} runs begin in this log, and are told of as one",
+            action="cut it at the lines with minBytes",
+        )
     if log.processes and not any(comm.size == 1 for comm in log.comms):
         rank, who = log.processes[0]
         names = ", ".join(f"{host}:{pid}" for host, pid in who[:4])

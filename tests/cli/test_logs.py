@@ -7,7 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from commbench.results.nccl_log.faults import known_faults
 from tests.cli.conftest import Call
+from tests.conftest import REPOSITORY
 from tests.unit.results.nccl_log.samples import FAULTS, SHARED_MEMORY, modern
 from tests.unit.topology.make import MATRIX
 
@@ -27,6 +29,19 @@ def test_the_table(call: Call, log_file: str) -> None:
     assert "P2P/CUMEM x2" in ended.out
     assert " n2     1       mlx5_1   IB                     2\n" in ended.out
     assert "AllReduce" in ended.out
+
+
+def test_the_example_of_the_page_is_what_it_shows(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, topo, shown = (REPOSITORY / "docs" / "logs.md").read_text().split("```\n")[1:6:2]
+    (tmp_path / "nccl.log").write_text(log)
+    (tmp_path / "topo.txt").write_text(topo)
+    monkeypatch.chdir(tmp_path)
+    assert call("logs", "nccl.log", "--topo", "topo.txt").out == shown
+
+
+def test_the_page_tells_of_every_known_fault() -> None:
+    page = (REPOSITORY / "docs" / "logs.md").read_text()
+    assert [row.name for row in known_faults() if f"| `LOG-{row.name.upper()}` | {row.cause} |" not in page] == []
 
 
 def test_the_json_has_every_connection(call: Call, log_file: str) -> None:

@@ -42,8 +42,11 @@ def test_any_bytes_are_a_record_or_one_sentence(data):
 @pytest.mark.parametrize(
     "piece",
     [
-        "a", " ", "a:", "1:", "a:1:1 [0] ", "NCCL INFO ", "[", "-> ", "n1:100:105 [0] NCCL INFO Connected all ", "n1:100:\n", "|",
-        "n1:100:105 [0] NCCL INFO Connected all n1:100:105 [0] NCCL INFO x\n", "\r", "\n", "Rank 1 Pid 1 on ", "[0] 1/-1/-1->0",
+        "a", " ", "a:", "1:", "a:1:1 [0] ", "NCCL INFO ", "[", "-> ",
+        "n1:100:105 [0] NCCL INFO Connected all ", "n1:100:\n",
+        "|",
+        "n1:100:105 [0] NCCL INFO Connected all n1:100:105 [0] NCCL INFO x\n", "\r", "\n",
+        "Rank 1 Pid 1 on ", "[0] 1/-1/-1->0",
         "205 [1] NCCL INFO \n", "RUNNING 1 ", "Got completion from ",
     ],
 )  # fmt: skip

@@ -188,4 +188,4 @@ def _rename(records: dict[Any, Any], name_of: Callable[[str], str]) -> None:
     for key, record in old:
         name = names.setdefault(record.comm, "") or name_of(record.comm)
         names[record.comm] = name
-        records.setdefault((name, *key[1:]), replace(record, comm=name))
+        records.setdefault((name, *key[1:]), record if name == record.comm else replace(record, comm=name))

@@ -51,7 +51,7 @@ NumelIn=8, NumelOut=8, Timeout(ms)=1000) ran\n"
 
 
 def test_who_is_behind():
-    done = "[rank{0}]: [PG 0 Rank {0}] Timeout at NCCL work: 5, last enqueued NCCL work: 6, last completed NCCL work: {1}.\n"
+    done = "[PG 0 Rank {0}] Timeout at NCCL work: 5, last enqueued NCCL work: 6, last completed NCCL work: {1}.\n"
     text = FAULTS + done.format(1, 4) + done.format(7, 3)
     assert (found(text)["LOG-WHO-IS-BEHIND"].subject, found(text)["LOG-WHO-IS-BEHIND"].verdict) == ("rank 7", "warn")
 
@@ -72,8 +72,10 @@ def test_a_log_that_ends_after_peers_were_chosen():
 
 def test_ranks_of_one_node_over_the_network():
     text = (
-        "#  Rank  0 Group  0 Pid  1 on n1 device  0 [0x00] Tesla T4\n#  Rank  1 Group  0 Pid  1 on n1 device  1 [0x00] Tesla T4\n"
-        f"{HEAD}NCCL_SHM_DISABLE set by environment to 1.\n{HEAD}Channel 00 : 0[1b0] -> 1[1c0] [send] via NET/Socket/0\n"
+        "#  Rank  0 Group  0 Pid  1 on n1 device  0 [0x00] Tesla T4\n"
+        "#  Rank  1 Group  0 Pid  1 on n1 device  1 [0x00] Tesla T4\n"
+        f"{HEAD}NCCL_SHM_DISABLE set by environment to 1.\n"
+        f"{HEAD}Channel 00 : 0[1b0] -> 1[1c0] [send] via NET/Socket/0\n"
     )
     finding = found(text)["LOG-INTRA-NET"]
     assert finding.subject == "ranks 0 → 1"
@@ -97,7 +99,8 @@ def test_sockets_and_why(text, reason):
 
 
 def test_sockets_after_a_device_that_could_not_be_opened():
-    text = f"x.cc:1 NCCL WARN Call to ibv_open_device failed\n{HEAD}NET/IB : No device found.\n{HEAD}Using network Socket\n"
+    text = f"x.cc:1 NCCL WARN Call to ibv_open_device failed\n{HEAD}NET/IB : No device found.\n"
+    text += f"{HEAD}Using network Socket\n"
     assert "could not be opened" in found(text)["LOG-SOCKET"].observed
 
 
@@ -137,13 +140,19 @@ def test_versions_and_settings_that_differ():
 
 
 def test_processes_that_do_not_communicate():
-    line = "n{0}:{0}:1{0} [0] NCCL INFO comm 0x{0} rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 1000 commId 0x{0} - Init COMPLETE\n"
+    line = "n{0}:{0}:1{0} [0] NCCL INFO comm 0x{0} rank 0 nranks 1 cudaDev 0 busId 1000 commId 0x{0} - Init COMPLETE\n"
     assert found(line.format(1) + line.format(2))["LOG-NOT-TOGETHER"].verdict == "fail"
 
 
 def test_several_runs_in_one_log():
     line = "n1:{0}:1{0} [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n"
     assert found(line.format(1) + line.format(2))["LOG-SEVERAL-JOBS"].verdict == "skip"
+
+
+def test_several_runs_of_nccl_tests():
+    line = "# nThread 1 nGpus 1 minBytes 8 maxBytes 64 step: 2(factor) warmup iters: 5 iters: 20\n"
+    assert found(modern() + line * 2)["LOG-SEVERAL-RUNS"].observed.startswith("2 runs")
+    assert "LOG-SEVERAL-RUNS" not in found(modern() + line)
 
 
 def test_what_is_lost_is_counted_with_its_lines():

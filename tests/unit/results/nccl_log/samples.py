@@ -10,8 +10,8 @@ def read(*texts: str) -> NcclLog:
 
 def _init(host: str, pid: int, device: int, rank: int, word: str) -> str:
     return (
-        f"{host}:{pid}:{pid + 5} [{device}] NCCL INFO ncclCommInitRank comm 0x7f0{rank} rank {rank} nranks 4 cudaDev {device} "
-        f"nvmlDev {device + 2} busId {device + 1}b000 commId 0xabc - Init {word}\n"
+        f"{host}:{pid}:{pid + 5} [{device}] NCCL INFO ncclCommInitRank comm 0x7f0{rank} rank {rank} nranks 4 "
+        f"cudaDev {device} nvmlDev {device + 2} busId {device + 1}b000 commId 0xabc - Init {word}\n"
     )
 
 
@@ -47,13 +47,15 @@ def modern() -> str:
             _init(host, pid, device, rank, "COMPLETE"),
         ]
     head = "n1:100:105 [0] NCCL INFO "
-    lines += [
-        f"{head}  Algorithm   |                            Tree                  |                            Ring                  |\n",
-        f"{head}  Protocol    |             LL |          LL128 |         Simple |             LL |          LL128 |         Simple |\n",
-        f"{head} Max NThreads |            512 |            640 |            512 |            512 |            640 |            256 |\n",
-        f"{head}    AllReduce |     9.6/   3.0 |    19.3/  13.1 |   113.2/   0.0 |     9.6/   6.0 |    20.5/  23.0 |    27.6/  25.0 |\n",
-    ]
-    return "".join(lines)
+    return "".join(lines) + "".join(f"{head}{row}\n" for row in TUNING.splitlines())
+
+
+TUNING = """\
+  Algorithm   |                       Tree                    |                       Ring                    |
+  Protocol    |          LL |       LL128 |        Simple |          LL |       LL128 |        Simple |
+ Max NThreads |         512 |         640 |           512 |         512 |         640 |           256 |
+    AllReduce |   9.6/  3.0 |  19.3/ 13.1 |    113.2/ 0.0 |   9.6/  6.0 |  20.5/ 23.0 |    27.6/ 25.0 |
+"""
 
 
 OLD = """\
@@ -104,14 +106,14 @@ n1:100:105 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/IB/1
 n1:100:105 [0] NCCL INFO Channel 01/0 : 0[0] -> 1[1] [send] via NET/IB/1"""
 
 FAULTS = """\
-[2025-11-04 02:12:19] n1:1:11 [0] misc/ibvwrap.cc:380 (wrap_ibv_modify_qp) NCCL WARN Call to ibv_modify_qp failed with 61
+[2025-11-04 02:12:19] n1:1:11 [0] misc/ibvwrap.cc:380 (wrap_modify_qp) NCCL WARN Call to ibv_modify_qp failed with 61
 No data available, on dev roce0:1, curr state INIT, next state RTR, local GID index 3, local GID ::
 
 n1:1:11 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer n2<41109>
 n1: Test NCCL failure common.cu:908 'remote process exited or there was a network error / '
 [rank2]:[E ProcessGroupNCCL.cpp:563] [Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, \
 OpType=BROADCAST, NumelIn=800, NumelOut=800, Timeout(ms)=300000) ran for 300013 milliseconds before timing out.
-[rank2]:[E ProcessGroupNCCL.cpp:1537] [PG 0 Rank 2] Timeout at NCCL work: 5, last enqueued NCCL work: 6, last completed \
+[PG 0 Rank 2] Timeout at NCCL work: 5, last enqueued NCCL work: 6, last completed \
 NCCL work: 4.
     0         1        32         8       256       256   RUNNING      OK
 [n1:1] Signal: Segmentation fault (11)

@@ -10,8 +10,9 @@ CHANNEL = "n1:1:11 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read\
 @pytest.mark.parametrize(
     "prefix",
     [
-        "", "0: ", "[1,0]<stdout>:", "[1,0]<stderr>:", "2025-11-04T02:12:19.123Z ", "[2025-11-04 02:12:19] ", "    ", "> ",
-        "pod-0: ", "\x1b[32m", "Nov  4 02:12:19 n1 slurmd[12]: ", "[pod/worker-0/main] ", "2025-11-04T02:12:19.1Z stdout F ",
+        "", "0: ", "[1,0]<stdout>:", "[1,0]<stderr>:", "2025-11-04T02:12:19.123Z ", "[2025-11-04 02:12:19] ", "    ",
+        "> ", "pod-0: ", "\x1b[32m", "Nov  4 02:12:19 n1 slurmd[12]: ", "[pod/worker-0/main] ",
+        "2025-11-04T02:12:19.1Z stdout F ",
     ],
 )  # fmt: skip
 def test_prefixes_of_launchers_and_log_drivers(prefix):
@@ -22,7 +23,8 @@ def test_prefixes_of_launchers_and_log_drivers(prefix):
 
 def test_messages_without_a_head():
     log = read(
-        "NCCL INFO Using network Socket\nNCCL_IB_HCA set to mlx5_1\nmisc/x.cc:1 (f) NCCL WARN Call to ibv_open_device failed\n"
+        "NCCL INFO Using network Socket\nNCCL_IB_HCA set to mlx5_1\n"
+        "misc/x.cc:1 (f) NCCL WARN Call to ibv_open_device failed\n"
     )
     assert log.networks == (("", "Socket"),)
     assert log.settings[0].value == "mlx5_1"

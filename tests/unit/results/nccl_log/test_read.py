@@ -143,7 +143,8 @@ def test_one_file_for_each_process():
 
 def test_merged_and_virtual_nics():
     log = read(
-        "n1:1:1 [0] NCCL INFO NET/IB : Using [0]={[0] rocep1:1/RoCE, [1] rocep1:2/RoCE} [1]mlx5_2:1/IB; OOB eth0:10.0.0.1<0>\n"
+        "n1:1:1 [0] NCCL INFO NET/IB : Using [0]={[0] rocep1:1/RoCE, [1] rocep1:2/RoCE} [1]mlx5_2:1/IB; "
+        "OOB eth0:10.0.0.1<0>\n"
         "n1:1:1 [0] NCCL INFO NET/IB : Made virtual device [2] name=mlx5_1+mlx5_3 speed=200000 ndevs=2\n"
         "n1:1:1 [0] NCCL INFO NET/IB: NCCL Dev 1 IbDev 0 Port 1 qpn 199 mtu 3 query_ece={supported=1} GID 3 (0/A01A)\n"
     )
