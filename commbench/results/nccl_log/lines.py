@@ -18,7 +18,7 @@ from commbench.texts import shown
 _MARK = re.compile(r"(?:[NR]CCL |(?<=\] ))(INFO|WARN|TRACE|CALL) ?")
 _HEAD = re.compile(
     r"(?:((?!\d{1,64}:)[A-Za-z0-9][\w.-]{0,63}):(\d{1,10})(?::(\d{1,10}))? \[(-?\d{1,5})\] )?"
-    r"(?:\d{1,12}\.\d{1,9} )?(?:([\w./-]{1,80}:\d{1,6}) (?:\(\w{1,80}\) )?)?$"
+    r"(?:\d{1,12}\.\d{1,9} )?(?:([\w./-]{1,80}(?::|, )\d{1,6}) (?:\(\w{1,80}\) )?)?$"
 )
 _BROKEN_HEAD = re.compile(
     r"([A-Za-z0-9][\w.-]{0,63}):\d{0,10}(?::(?:\d{0,10}(?: (?:\[(?:\d{0,5}(?:\] ?[NR]?C{0,2}L?)?)?)?)?)?)?"
@@ -31,7 +31,7 @@ _MAX_LOST = 10_000
 
 @dataclass(slots=True)
 class _Piece:
-    """A part of a line: a message, or what stands before the first. `cut`: another head follows in the same line."""
+    """A part of a line: a message, or what stands before the first. `cut`: its end may be missing."""
 
     line: int
     raw: str
@@ -121,7 +121,8 @@ def _pieces(raw: str, number: int) -> Iterator[_Piece]:
     for place, (mark, parts) in enumerate(heads):
         end = starts[place + 1] if place + 1 < len(starts) else len(line)
         alone = not line[: starts[0]].strip() and place == 0
-        yield _Piece(number, line[starts[place] : end], parts, mark[1], line[mark.end() : end], end < len(line), alone)
+        cut = end < len(line) or len(raw) == MAX_LINE
+        yield _Piece(number, line[starts[place] : end], parts, mark[1], line[mark.end() : end], cut, alone)
 
 
 class _Joiner:

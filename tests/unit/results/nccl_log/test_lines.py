@@ -21,6 +21,18 @@ def test_prefixes_of_launchers_and_log_drivers(prefix):
     assert read(prefix + CHANNEL).ranks[0].host == "n1"
 
 
+def test_the_place_in_the_source_of_an_instrumented_build():
+    log = read(CHANNEL.replace("NCCL INFO", "sendSetup, 263 NCCL INFO"))
+    assert log.rank(log.connections[0].comm, 0).host == "n1"
+
+
+def test_a_line_that_is_longer_than_we_read_is_not_believed():
+    assert read(CHANNEL + f"n1:1:11 [0] NCCL INFO NCCL_IB_HCA set to {'a' * 9}\n").settings != ()
+    log = read(CHANNEL + f"n1:1:11 [0] NCCL INFO Channel 00/02 : {'1 ' * 4000}\n")
+    assert log.rings == ()
+    assert log.counts.lost == 1
+
+
 def test_messages_without_a_head():
     log = read(
         "NCCL INFO Using network Socket\nNCCL_IB_HCA set to mlx5_1\n"
