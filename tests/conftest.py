@@ -18,7 +18,7 @@ REPOSITORY = Path(__file__).parent.parent
 
 # Quick is what everybody waits for, and the same examples each time; `--hypothesis-profile thorough` looks further.
 settings.register_profile("quick", max_examples=20, deadline=None, derandomize=True)
-settings.register_profile("thorough", max_examples=150, deadline=None)
+settings.register_profile("thorough", max_examples=60, deadline=None)
 settings.load_profile("quick")
 
 
