@@ -322,7 +322,7 @@ def test_every_group_has_calls_of_its_own():
     engine.clock.resolution_seconds = 10e-6
     cases = plan(engine, collectives=("all_reduce",), sizes_nbytes=(1024,), layouts=("node",))
     session, _ = measure(engine, cases)
-    fast, slow = session.states[0].calls
+    fast, slow = session.states[0].runs
     seconds = [engine.seconds(cases[0], group) for group in cases[0].groups]
     assert fast > 10 * slow
     assert all(7e-3 <= calls * each < 20e-3 for calls, each in zip((fast, slow), seconds, strict=True))
