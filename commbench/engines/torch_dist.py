@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 
 from commbench.engines.base import Call, Link, Overlap, Seconds
+from commbench.engines.buffers import buffer_nbytes, lengths, views
 from commbench.engines.gpus import NCCL_RESERVE_NBYTES, allow_sharing, count_sharers
 from commbench.engines.torch_calls import bind_call
 from commbench.engines.torch_device import (
@@ -30,7 +31,7 @@ from commbench.engines.torch_overlap import CpuOverlap, CudaOverlap
 from commbench.engines.torch_store import TorchBoard, first_line
 from commbench.errors import RendezvousError, UsageError
 from commbench.machine.host import memory_limit_nbytes, node_identity
-from commbench.plan.collectives import ROOT, Blocks, Placement
+from commbench.plan.collectives import ROOT, Blocks
 from commbench.plan.groups import Group, World
 from commbench.plan.plan import Case
 
@@ -112,9 +113,7 @@ class TorchEngine:
         return sum(self.buffer_nbytes(case)) + copies * max(case.nbytes(group) for group in case.groups)
 
     def buffer_nbytes(self, case: Case) -> tuple[int, int]:
-        lengths = [_lengths(case, group) for group in case.groups]
-        itemsize = case.element.itemsize
-        return max(send for send, _ in lengths) * itemsize, max(receive for _, receive in lengths) * itemsize
+        return buffer_nbytes(case)
 
     def allocate(self, send_nbytes: int, receive_nbytes: int) -> None:
         self._send, self._receive = (place_buffer(nbytes, self._device) for nbytes in (send_nbytes, receive_nbytes))
@@ -186,22 +185,12 @@ class TorchEngine:
 
     def _views(self, case: Case, group: Group, me: int) -> tuple[torch.Tensor | None, torch.Tensor | None]:
         """The send and receive tensors of one call; in place they overlap as the collective's row says."""
-        spec, count = case.spec, case.count(group)
         dtype = getattr(torch, case.dtype)
-        nbytes = [length * case.element.itemsize for length in _lengths(case, group)]
-        send, receive = self._send[: nbytes[0]].view(dtype), self._receive[: nbytes[1]].view(dtype)
-        if case.in_place:
-            own = slice(me * count, (me + 1) * count)
-            if spec.placement is Placement.SAME_BUFFER:
-                receive = send
-            elif spec.send is Blocks.ONE:
-                send = receive[own]
-            else:
-                receive = send[own]
-        return (
-            send if spec.sends(me) or case.in_place else None,
-            receive if spec.receives(me) or case.in_place else None,
+        nbytes = [length * case.element.itemsize for length in lengths(case, group)]
+        found: tuple[torch.Tensor | None, torch.Tensor | None] = views(
+            case, group, me, self._send[: nbytes[0]].view(dtype), self._receive[: nbytes[1]].view(dtype)
         )
+        return found
 
     def _try_alone(self, case: Case) -> str | None:
         alone = Group("alone", (self.ranks[0],))
@@ -216,25 +205,16 @@ class TorchEngine:
         return None
 
 
-def _lengths(case: Case, group: Group) -> tuple[int, int]:
-    """Elements of the send and of the receive buffer. In place there is one: the one with a block for every rank."""
-    count = case.count(group) if case.spec.send is not Blocks.NONE else 0
-    send, receive = (blocks.count(group.size) * count for blocks in (case.spec.send, case.spec.receive))
-    if not case.in_place:
-        return send, receive
-    return (0, receive) if case.spec.receive is Blocks.PER_RANK else (send, 0)
-
-
 def _gather_texts(text: str) -> list[str]:
     raw = torch.frombuffer(bytearray(text.encode() or b" "), dtype=torch.uint8)
-    lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
-    dist.all_gather(lengths, torch.tensor([len(raw)]))
-    longest = max(int(length) for length in lengths)
+    sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
+    dist.all_gather(sizes, torch.tensor([len(raw)]))
+    longest = max(int(size) for size in sizes)
     padded = torch.zeros(longest, dtype=torch.uint8)
     padded[: len(raw)] = raw
-    rows = [torch.zeros(longest, dtype=torch.uint8) for _ in lengths]
+    rows = [torch.zeros(longest, dtype=torch.uint8) for _ in sizes]
     dist.all_gather(rows, padded)
-    return [bytes(row[: int(n)].numpy()).decode() for row, n in zip(rows, lengths, strict=True)]
+    return [bytes(row[: int(n)].numpy()).decode() for row, n in zip(rows, sizes, strict=True)]
 
 
 def default_backend() -> str:
