@@ -32,18 +32,16 @@ class CupyEngine:
     one_buffer: frozenset[str] = frozenset()
     transport_errors: tuple[type[Exception], ...] = (nccl.NcclError, cupy.cuda.runtime.CUDARuntimeError)
 
-    def __init__(self, rank: int, world: World, board: Board, meetings: Meetings, address: str, sharers: int) -> None:
+    def __init__(self, rank: int, world: World, meetings: Meetings, address: str, sharers: int) -> None:
         self.ranks: Sequence[int] = (rank,)
         self.world = world
         self.pci_address: str | None = address
-        self._board = board
         self._meetings = meetings
         self._sharers = sharers
         self._stream = cupy.cuda.Stream(non_blocking=True)  # the default one would wait for every other
         self.data = CupyBuffers(self._stream)
         self.stopwatch = CupyStopwatch(self._stream)
         self._communicators: dict[tuple[int, ...], Any] = {}
-        self._made: dict[tuple[int, ...], int] = {}
         self._send = self._receive = cupy.zeros(0, dtype="uint8")
         self._token = cupy.zeros(1, dtype="int32")  # what a barrier reduces
         cupy.cuda.runtime.deviceSynchronize()  # it is zeroed on another stream
@@ -79,8 +77,6 @@ class CupyEngine:
         rank = self.ranks[0]
         if rank not in group.ranks or group.ranks in self._communicators:
             return
-        number = self._made.get(group.ranks, 0)
-        self._made[group.ranks] = number + 1
         me = group.ranks.index(rank)
         told = self._meetings.gather(json.dumps(nccl.get_unique_id()) if me == 0 else "", group.ranks)
         self._communicators[group.ranks] = nccl.NcclCommunicator(group.size, tuple(json.loads(told[0])), me)
@@ -171,4 +167,4 @@ def open_engine(
     sharers = count_sharers(identities, addresses, ranks_per_gpu)
     nodes: dict[str, int] = {}
     world = World(tuple(nodes.setdefault(node, len(nodes)) for node in identities))
-    return CupyEngine(rank, world, board, meetings, address, sharers[rank])
+    return CupyEngine(rank, world, meetings, address, sharers[rank])

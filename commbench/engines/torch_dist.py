@@ -128,8 +128,6 @@ class TorchEngine:
                 self._barriers[group.ranks] = dist.new_group(list(group.ranks), timeout=timeout, backend="gloo")
 
     def drop_group(self, group: Group) -> None:
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
         for groups in (self._groups, self._barriers):
             handle = groups.pop(group.ranks, None)
             if isinstance(handle, dist.ProcessGroup):  # whoever is not in it has a number in its place
