@@ -29,6 +29,7 @@ COMMANDS = {
     "baseline": "keep named sets of runs to compare with: save, list, show, remove",
     "history": "dated runs: a trend of alpha and B, and when it stepped",
     "import": "read results of other tools into a run",
+    "logs": "NCCL debug logs: which way every pair of ranks took, and what is wrong",
     "topo": "how a machine is wired: GPUs, NICs, link classes, the nearest NIC",
     "check": "is the machine set up as it should be, without sending a byte",
     "preflight": "healthy or not, and which node, NIC or link is to blame",

@@ -17,16 +17,17 @@ from commbench.checks.result import CheckResult
 from commbench.plan.collectives import COLLECTIVES
 from commbench.preflight.bench import Bench
 from commbench.preflight.clock import Clock
+from commbench.preflight.line_rate import LineRate, judge_line_rate
 from commbench.preflight.pairs import PairTests
 from commbench.preflight.request import Hints, PreflightRequest
 from commbench.preflight.soak import run_soak
 from commbench.preflight.world_trials import first_answer, inside_nodes, ladder, right_data
 from commbench.report.preflight import PairSearch, Preflight, Stage
 from commbench.results.finding import Verdict
-from commbench.units import format_nbytes, format_seconds
+from commbench.units import format_nbytes
 
 _LEAST_NBYTES, _UNKNOWN_NBYTES = 256 << 10, 1 << 20
-_TAIL_SECONDS = 3.0  # after a soak, for the counters and the verdict
+_TAIL_SECONDS = 5.0  # after a soak, for the counters and the verdict
 _LEAST_TIMEOUT_SECONDS, _TIMEOUT_CALLS = 3.0, 12.0
 _FIRST_TIMEOUT_SECONDS = 8.0  # of the first collectives: connections are made, and nothing is known of the link
 
@@ -44,6 +45,7 @@ class Conductor:
     say: Say
     stages: list[Stage] = field(default_factory=list)
     checks: CheckResult | None = None
+    line_rate: LineRate | None = None
     _bench: Bench | None = None
     _pairs: PairTests | None = None
     _diagnoses: Sequence[Diagnosis] = ()
@@ -127,6 +129,8 @@ class Conductor:
         verdict: Verdict = "fail" if named or any(d.is_below_expectation for d in self._diagnoses) else "ok"
         said += f"{named} to blame" if named else "all below expectation" if verdict == "fail" else "nobody to blame"
         self.add(Stage("pairs", verdict, bench.now_seconds() - began, said))
+        if bench.world.nodes_of(ranks) > 1:
+            self.add(judge_line_rate(self.line_rate, next(iter(self._searches()), None)))
 
     def _ladder(self, bench: Bench, nbytes: int, rate: float | None, is_right: bool) -> None:
         reason = ""
@@ -178,8 +182,3 @@ def choose_nbytes(rate: float | None, call_seconds: float, most_nbytes: int) -> 
         return _UNKNOWN_NBYTES
     wanted = int(rate * call_seconds)
     return min(most_nbytes, max(_LEAST_NBYTES, 1 << max(0, wanted.bit_length() - 1)))
-
-
-def tell_expected(seconds: float) -> str:
-    """How long it is expected to take, for people."""
-    return f"expected to take about {format_seconds(seconds)}"

@@ -6,7 +6,6 @@ from commbench.plan.rounds import circle_rounds
 
 _START_SECONDS = 8.0  # until all ranks have loaded torch and are connected
 _ROUND_OVERHEAD_SECONDS = 0.3  # connecting pairs, latency, and telling
-_RETEST_ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,3 @@ def expected_seconds(level: Level, nodes: int) -> float:
     each = 2 * (level.samples + 1) * level.call_seconds + _ROUND_OVERHEAD_SECONDS
     ladder = 3 * nodes.bit_length() * level.call_seconds if level.has_ladder else 0.0
     return _START_SECONDS + rounds * each + ladder
-
-
-def retest_seconds(level: Level) -> float:
-    """What the retests of a suspect take."""
-    return _RETEST_ROUNDS * (2 * (level.samples + 1) * level.call_seconds + _ROUND_OVERHEAD_SECONDS)

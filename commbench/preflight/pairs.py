@@ -15,7 +15,7 @@ from commbench.preflight.clock import Clock
 from commbench.report.preflight import PairSearch
 from commbench.results.pairs import PairResult, PairTable
 
-_TAIL_SECONDS = 2.0  # kept for what comes after the pairs: counters, the verdict, and going home
+_TAIL_SECONDS = 5.0  # kept for what comes after the pairs: counters, the verdict, and a hang that may need an end
 _RETEST_ROUNDS = 5
 _MOST_RETEST_ROUNDS = 24
 _FAILURES_ENOUGH = 2  # meetings that failed, after which one is not met again: each costs a timeout

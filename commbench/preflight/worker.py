@@ -25,16 +25,20 @@ from commbench.preflight.bench import LiveBench, PaperBench, follow
 from commbench.preflight.clock import Clock, process_clock, virtual_clock
 from commbench.preflight.conductor import Conductor
 from commbench.preflight.gather import NodeReport, gather
+from commbench.preflight.levels import expected_seconds
+from commbench.preflight.line_rate import read_line_rate
 from commbench.preflight.moved import find_moved
 from commbench.preflight.passive import check_node, judge_world
 from commbench.preflight.request import Hints, PreflightRequest
 from commbench.report.preflight import Preflight, Stage
 from commbench.results.finding import Verdict
+from commbench.units import format_seconds
 
 _MEET_SHARE, _CONNECT_SHARE = 0.4, 0.3  # of the time that is left: whoever has not come then is named
 _LEAST_SECONDS = 2.0
 _LEAST_STEP_SECONDS, _STEP_SHARE = 5.0, 0.3  # of the whole, for a step that has no limit of its own
-_HEARING_SECONDS = 3.0  # after the deadline, in which rank 0 speaks
+_BLAME_SECONDS = 3.5  # before the deadline: so long it takes to find out who gives no sign of life
+_HEARING_SECONDS = 1.5  # that the others wait for rank 0 to speak
 _COUNTER_SECONDS = 2.0
 _FAILED = 1
 _OUR_LAUNCHERS = ("MASTER_ADDR", "MASTER_PORT")
@@ -78,13 +82,13 @@ def run_rank(
         present(found)
         return None if outcome == "interrupted" else found.exit_code
 
-    grace = 0.0 if place.rank == 0 else _HEARING_SECONDS
-    ends_at = clock.deadline + grace
+    ends_at = clock.deadline - _BLAME_SECONDS + (_HEARING_SECONDS if place.rank else 0.0)
     patience = max(_LEAST_STEP_SECONDS, _STEP_SHARE * request.budget_seconds)
     with Watchdog(place.rank, patience, parent_pid, on_end, ends_at) as watchdog:
         try:
             board = _meet(request, place, watchdog, conductor)
             reports = gather(board, facts, lambda here, nodes: check_node(here, rules, nodes), watchdog)
+            conductor.line_rate = read_line_rate(facts, os.environ[CHOICE_VARIABLE])
             if reports:
                 conductor.checks = judge_world(reports, rules)
                 conductor.add(_check_stage(conductor.checks, clock))
@@ -148,7 +152,9 @@ def _meet(request: PreflightRequest, place: RankPlace, watchdog: Watchdog, condu
         for warning in roll.warnings:
             conductor.say(warning)
         nodes = len(dict.fromkeys(roll.hosts))
-        said = f"{place.world_size} rank{'s' * (place.world_size > 1)} on {nodes} node{'s' * (nodes > 1)} came"
+        about = format_seconds(min(request.budget_seconds, expected_seconds(request.level, nodes)))
+        came = f"{place.world_size} rank{'s' * (place.world_size > 1)} on {nodes} node{'s' * (nodes > 1)} came"
+        said = f"{came}; level {request.level.name} takes about {about} where all are well"
         conductor.add(Stage("meeting", "ok", clock.spent_seconds, said))
     return board
 

@@ -96,4 +96,5 @@ def tell(row: CheckRow) -> str:
     """What was found, what was expected, where, as a part of a line."""
     expected = f", expected {row.expected}" if row.expected else ""
     place = f" [{row.place}]" if row.place else ""
-    return f"{row.subject}: {row.observed}{expected}{place}"
+    subject = "" if row.observed.startswith(f"{row.subject}=") else f"{row.subject}: "  # NAME=value names itself
+    return f"{subject}{row.observed}{expected}{place}"

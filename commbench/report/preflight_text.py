@@ -57,6 +57,7 @@ def _check_lines(found: Preflight) -> Iterable[str]:
     for placed in bad[:_MOST_FINDINGS]:
         finding, nodes = placed.finding, found.checks.nodes_of(placed.ranks)
         where = "" if len(nodes) == len(found.checks.nodes) else f" on {', '.join(nodes)}"
-        yield f"{finding.verdict} {finding.rule} {finding.subject}{where}: {finding.observed}; {finding.action}"
+        subject = "" if finding.observed.startswith(f"{finding.subject}=") else f"{finding.subject}: "
+        yield f"{finding.verdict} {finding.rule} {subject}{finding.observed}{where}; {finding.action}"
     if len(bad) > _MOST_FINDINGS:
         yield f"and {len(bad) - _MOST_FINDINGS} more: commbench check"

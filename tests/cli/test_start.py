@@ -40,6 +40,14 @@ def test_a_table_of_topo_needs_no_library_for_numbers_or_plots() -> None:
     assert HEAVY & set(ended.stdout.rpartition("LOADED")[2].split()) == {"rich"}
 
 
+def test_a_debug_log_needs_no_library_for_numbers_or_plots() -> None:
+    code = _LIST_MODULES.format(arguments=["logs", "-"])
+    text = "n1:1:11 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1.\n"
+    ended = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True, check=True)
+    assert "NCCL_P2P_DISABLE" in ended.stdout
+    assert HEAVY & set(ended.stdout.rpartition("LOADED")[2].split()) == {"rich"}
+
+
 @pytest.mark.parametrize(("arguments", "needed"), [(["topo"], {"rich"}), (["topo", "--snapshot"], {"msgspec"})])
 def test_this_machine_is_read_without_libraries_for_numbers_or_plots(arguments: list[str], needed: set[str]) -> None:
     code = _LIST_MODULES.format(arguments=arguments)

@@ -44,7 +44,8 @@ def test_two_local_ranks(commands: Commands, tmp_path: Path) -> None:
 
 
 def run_on(cluster: EmulatedCluster, commands: Commands, out: Path, *options: str) -> Ended:
-    srun = ("srun", f"-N{NODES}", "--kill-on-bad-exit=1", *COMMAND, "--format", "json", "-o", str(out), *options)
+    nodes = len(cluster.hosts) - 1
+    srun = ("srun", f"-N{nodes}", "--kill-on-bad-exit=1", *COMMAND, "--format", "json", "-o", str(out), *options)
     return commands.run(cluster.argv("head", *srun))
 
 
@@ -52,17 +53,24 @@ def set_rate(cluster: EmulatedCluster, commands: Commands, *words: str) -> None:
     assert commands.run([SCRIPT, "rate", "--name", cluster.name, *words]).code == 0
 
 
-def test_srun_healthy_slow_and_slow_one_way(emulated_cluster: Factory, commands: Commands, tmp_path: Path) -> None:
-    cluster = emulated_cluster(nodes=NODES, rate="300mbit", slurm=True)
+def test_srun_healthy_slow_two_slow_and_slow_one_way(
+    emulated_cluster: Factory, commands: Commands, tmp_path: Path
+) -> None:
+    cluster = emulated_cluster(nodes=6, rate="300mbit", slurm=True)
     out, exclude = tmp_path / "out.json", tmp_path / "exclude"
     ended = run_on(cluster, commands, out, "--exclude-file", str(exclude))
     assert (ended.code, read(out)["exclude"], exclude.read_text()) == (0, [], ""), ended.err
 
-    set_rate(cluster, commands, "n3", "240mbit")
+    set_rate(cluster, commands, "n3", "255mbit")
     assert run_on(cluster, commands, out, "--exclude-file", str(exclude)).code != 0
     assert (read(out)["verdict"], read(out)["exclude"], exclude.read_text()) == ("fail", ["n3"], "n3\n")
 
-    set_rate(cluster, commands, "n3", "300mbit")
+    set_rate(cluster, commands, "n6", "180mbit")
+    run_on(cluster, commands, out)
+    assert read(out)["exclude"] == ["n3", "n6"]
+
+    for node in ("n3", "n6"):
+        set_rate(cluster, commands, node, "300mbit")
     set_rate(cluster, commands, "n2", "180mbit", "--only", "egress")
     run_on(cluster, commands, out)
     assert read(out)["exclude"] == ["n2"]

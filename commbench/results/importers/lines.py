@@ -68,7 +68,7 @@ def clean_lines(text: str) -> Iterator[Line]:
         line = without_colours(raw)
         if "<stderr>" in line and _STDERR_TAG.search(line):
             continue
-        line = _strip_prefixes(line)
+        line = strip_prefixes(line)
         if _FENCE.match(line):
             continue
         line = line.replace("\\#", "#").replace("\xa0", " ").replace("\ufeff", "")
@@ -81,7 +81,8 @@ def columns(line: str) -> list[str]:
     return (line.replace("|", " ") if "|" in line else line).split()
 
 
-def _strip_prefixes(line: str) -> str:
+def strip_prefixes(line: str) -> str:
+    """`line` without what a launcher, a time stamp or a quotation puts before it."""
     if "[" in line:
         line = _TAG.sub("", line)
         if _RANK_TAG.match(line.lstrip()):  # MPICH's and srun's rank in brackets, also in the middle of a torn line

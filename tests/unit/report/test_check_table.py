@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from commbench.checks.result import CheckedNode, Placed
-from commbench.report.check_rows import name_place
+from commbench.report.check_rows import CheckRow, name_place, tell
 from commbench.report.check_table import format_markdown, format_table
 from commbench.report.nagios import format_nagios
 from commbench.results.schema import Finding
@@ -134,3 +134,9 @@ def test_the_line_of_a_plugin_is_short_and_has_one_bar() -> None:
     assert len(line) < 1024
     assert "and 46 more | fail=50" in line
     assert line.count("|") == 1
+
+
+def test_a_variable_is_not_named_twice() -> None:
+    row = CheckRow("warn", "ENV-FORCED", "NCCL_ALGO", "NCCL_ALGO=Ring is forced", "unset", "", "", "")
+    assert tell(row) == "NCCL_ALGO=Ring is forced, expected unset"
+    assert tell(replace(row, observed="Ring")) == "NCCL_ALGO: Ring, expected unset"
