@@ -440,6 +440,9 @@ class FakeNvml:
     def nvmlSystemGetDriverVersion(self) -> str:
         return self.driver
 
+    def nvmlDeviceGetHandleByPciBusId(self, address: bytes) -> int:
+        return self.nvmlDeviceGetHandleByIndex(GPU_ADDRESS.index(address.decode()))
+
     def nvmlDeviceGetHandleByIndex(self, number: int) -> int:
         if self.gpus[number]["lost"]:
             raise NvmlError("GPU is lost")

@@ -7,22 +7,38 @@ from commbench.errors import UsageError
 DEFAULT_GLOO_RANKS = 2
 
 
-def count_local_ranks(wanted: int | None, backend: str | None) -> int:
-    """The local workers: one per GPU that the backend can use, or as many as are `wanted`. Starts their server.
+def count_local_ranks(wanted: int | None, backend: str | None, engine: str = "torch", ranks_per_gpu: int = 1) -> int:
+    """The local workers: `ranks_per_gpu` per GPU that the backend can use, or as many as are `wanted`. Starts their
+    server.
 
-    Raises UsageError for a backend that cannot run here, and for more ranks than GPUs.
+    Raises UsageError for a backend that cannot run here, and for more ranks than the GPUs may take.
     """
     # As torchrun does, for the workers share the cores.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from commbench.launch.local import warm_up_workers
 
     warm_up_workers()
+    gpus = _count_gpus(backend, engine)
+    if gpus is None:
+        if ranks_per_gpu > 1:
+            raise UsageError("--ranks-per-gpu is for ranks on GPUs, found a backend on the CPU: give --ranks instead.")
+        return wanted or DEFAULT_GLOO_RANKS
+    if (wanted or 1) > gpus * ranks_per_gpu:
+        raise UsageError(
+            f"--ranks {wanted} is more than the {gpus} visible GPUs take: nccl takes one rank a GPU, or as many as "
+            "--ranks-per-gpu says."
+        )
+    return wanted or gpus * ranks_per_gpu
+
+
+def _count_gpus(backend: str | None, engine: str) -> int | None:
+    """The visible GPUs; None for a backend that works on the CPU."""
+    if engine == "cupy":
+        from commbench.engines.cupy_nccl import visible_gpus as visible_to_cupy
+
+        return visible_to_cupy()
     from commbench.engines.torch_dist import check_backend, default_backend, visible_gpus
 
     backend = backend or default_backend()
     check_backend(backend)
-    if backend != "nccl":
-        return wanted or DEFAULT_GLOO_RANKS
-    if (wanted or 1) > visible_gpus():
-        raise UsageError(f"--ranks {wanted} is more than the {visible_gpus()} visible GPUs: nccl takes one rank a GPU.")
-    return wanted or visible_gpus()
+    return visible_gpus() if backend == "nccl" else None

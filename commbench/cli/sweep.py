@@ -57,7 +57,7 @@ def sweep(**options: Any) -> None:
     if fake:
         ranks = options["ranks"] or DEFAULT_FAKE_RANKS
     else:
-        ranks = place.world_size if place else count_local_ranks(options["ranks"], options["backend"])
+        ranks = place.world_size if place else _count_local_ranks(options)
     directory = options["resume"] or options["out"] or _default_directory(options["engine"], ranks)
     if not options["resume"] and (place is None or place.rank == 0):
         from commbench.results.writer import check_new_directory
@@ -74,9 +74,15 @@ def sweep(**options: Any) -> None:
         raise verdict if place is None or place.rank == 0 else SaidError(verdict.exit_code)
 
 
+def _count_local_ranks(options: dict[str, Any]) -> int:
+    return count_local_ranks(options["ranks"], options["backend"], options["engine"], options["ranks_per_gpu"])
+
+
 def _check_options(options: dict[str, Any], place: "RankPlace | None") -> None:
     if options["fake"] and options["engine"] != "fake":
         raise UsageError("--fake describes the fake engine's machine: add --engine fake.")
+    if options["graph"] and options["overlap"]:
+        raise UsageError("--overlap times calls that are in no graph: give --graph or --overlap, not both.")
     if place is not None and options["ranks"] not in (None, place.world_size):
         raise UsageError(
             f"--ranks {options['ranks']} is for local workers, but {place.launcher} started {place.world_size} ranks: "
@@ -114,6 +120,8 @@ def _request(options: dict[str, Any], ranks: int, directory: Path) -> "SweepRequ
         resume=options["resume"] is not None,
         link_rates=collect_link_rates(options["link_rates"]),
         overlap=options["overlap"],
+        graph=options["graph"],
+        ranks_per_gpu=options["ranks_per_gpu"],
     )
 
 

@@ -104,6 +104,20 @@ _OPTIONS = (
         show_default=True,
         help="Measuring time for all cases together.",
     ),
+    click.option(
+        "--graph",
+        is_flag=True,
+        help="Time CUDA graphs of 20 calls (of one in --mode latency) in place of calls; the data of a replay is "
+        "checked too. Not yet run on a GPU.",
+    ),
+    click.option(
+        "--ranks-per-gpu",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="Let so many ranks share a GPU, to try things out; needs NCCL 2.30.3 or newer, and tables say so. Not yet "
+        "run on a GPU.",
+    ),
     click.option("--in-place", is_flag=True, help="In place, wherever that is defined."),
     click.option(
         "--verify/--no-verify", default=True, show_default=True, help="Check every element once, before timing."

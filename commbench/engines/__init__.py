@@ -31,7 +31,12 @@ ENGINES: dict[str, EngineEntry] = {
         needs="torch",
         install="pip install 'torch>=2.4'",
     ),
-    "cupy": EngineEntry("commbench.engines.cupy_nccl:open_engine", "", "cupy", "pip install cupy-cuda12x"),
+    "cupy": EngineEntry(
+        factory="commbench.engines.cupy_nccl:open_engine",
+        board="commbench.engines.torch_store:open_board",
+        needs="cupy",
+        install="pip install 'commbench[cuda12]', or [cuda13]",
+    ),
     "fake": EngineEntry("commbench.engines.fake:open_engine"),
 }
 

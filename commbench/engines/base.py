@@ -186,6 +186,18 @@ class Engine(Protocol):
         """Bind `case` to the buffers and to `group`, for the rank with index `me` in it."""
         ...
 
+    def no_graph(self, case: Case) -> str | None:
+        """Why this engine cannot put `case` into a CUDA graph, in a few words; None if it can."""
+        ...
+
+    def capture(self, call: Call, calls: int) -> Callable[[], object]:
+        """What starts a CUDA graph of so many calls of `call`, which has been called before (connections are made)."""
+        ...
+
+    def exercise(self, seconds: float) -> None:
+        """Keep this rank's GPU busy for so long; nothing where there is none."""
+        ...
+
     def no_overlap(self, case: Case) -> str | None:
         """Why this engine cannot time `case` beside a matrix product, in a few words; None if it can."""
         ...

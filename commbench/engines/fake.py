@@ -119,6 +119,21 @@ class FakeEngine:
     def prepare(self, case: Case, group: Group, me: int) -> Call:
         return Call(group, me, self._advance(self.seconds(case, group) * self._drift(case, group)), None, None)
 
+    def no_graph(self, case: Case) -> str | None:
+        return None
+
+    def capture(self, call: Call, calls: int) -> Callable[[], object]:
+        """On paper a graph takes as long as its calls."""
+
+        def run() -> None:
+            for _ in range(calls):
+                call.run()
+
+        return run
+
+    def exercise(self, seconds: float) -> None:
+        pass
+
     def no_overlap(self, case: Case) -> str | None:
         return None
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
 from commbench.errors import UsageError
@@ -25,7 +26,7 @@ _OPS = {
 
 
 def bind_call(
-    case: Case, group: Group, me: int, send: Any, receive: Any, handle: dist.ProcessGroup
+    case: Case, group: Group, me: int, send: Any, receive: Any, handle: dist.ProcessGroup, device: torch.device
 ) -> Callable[[], object]:
     """The call of torch.distributed, with nothing left to look up."""
     op = _OPS.get(case.redop)
@@ -52,6 +53,8 @@ def bind_call(
         case "send_recv":
             return _ring_shift(group, me, send, receive, handle)
         case "barrier":
+            if device.type == "cuda":  # else NCCL guesses the GPU by the rank
+                return partial(dist.barrier, group=handle, device_ids=[device.index])
             return partial(dist.barrier, group=handle)
     raise UsageError(f"engine torch has no call for {case.collective}.")
 

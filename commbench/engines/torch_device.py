@@ -4,6 +4,7 @@ CUDA code here has not yet run on a GPU.
 """
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from commbench.engines.base import Elapsed
 
+_BUSY_WIDTH, _BUSY_PRODUCTS = 2048, 16  # of the matrices, and before the CPU waits for them
 _PAGE_NBYTES, _PAGE_OFFSET = 4096, 64  # glibc maps a large block at a page, 64 bytes behind its header
 
 
@@ -60,6 +62,38 @@ class TorchBuffers:
         part = buffer[start:stop].cpu()
         array: NDArray[Any] = (part.float() if part.dtype is torch.bfloat16 else part).numpy()
         return array
+
+
+def capture_graph(run: Callable[[], object], calls: int) -> Callable[[], object]:
+    """What replays, on the current stream, a CUDA graph of `calls` calls of `run`."""
+    graph: Any = torch.cuda.CUDAGraph()
+    # The process group's watchdog asks events from its own thread meanwhile; globally that would end the capture.
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        for _ in range(calls):
+            run()
+    replay: Callable[[], object] = graph.replay
+    return replay
+
+
+def keep_busy(device: torch.device, seconds: float) -> None:
+    """Multiply matrices on a GPU for so long."""
+    factor = torch.zeros((_BUSY_WIDTH, _BUSY_WIDTH), dtype=torch.float16, device=device)
+    result = torch.empty_like(factor)
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        for _ in range(_BUSY_PRODUCTS):
+            torch.mm(factor, factor, out=result)
+        torch.cuda.synchronize(device)
+
+
+def gpu_address(device: torch.device) -> str | None:
+    """The PCI address; None on a CPU, and before torch 2.6 or so, which does not say it."""
+    if device.type != "cuda":
+        return None
+    facts: Any = torch.cuda.get_device_properties(device)
+    if not hasattr(facts, "pci_bus_id"):
+        return None
+    return f"{facts.pci_domain_id:04x}:{facts.pci_bus_id:02x}:{facts.pci_device_id:02x}.0"
 
 
 def place_buffer(nbytes: int, device: torch.device) -> torch.Tensor:

@@ -68,7 +68,7 @@ def read_gpus(tree: Tree, pci: tuple[PciDevice, ...] | None, module: Any = None)
         tree.say_unseen("gpus", tree.unseen.get("pci", "PCI devices were not seen"))
     of_nvidia = any(device.vendor == "10de" for device in seen) or (tree.is_live and tree.exists("dev/nvidiactl"))
     if module is None and of_nvidia:
-        module = _load(tree)
+        module = load_nvml(tree)
     if module is not None:
         nvml = Nvml(module, tree)
         found = _through_nvml(nvml)
@@ -82,7 +82,8 @@ def read_gpus(tree: Tree, pci: tuple[PciDevice, ...] | None, module: Any = None)
     return tuple(_from_kernel(tree, index, device) for index, device in enumerate(seen))
 
 
-def _load(tree: Tree) -> Any:
+def load_nvml(tree: Tree) -> Any:
+    """pynvml's module; None, with the reason kept for `gpus`, where there is none."""
     if not tree.is_live:
         tree.say_unseen("gpus", "a captured tree has no NVML: what only the driver knows was not seen")
         return None
@@ -137,7 +138,7 @@ def _gpu(nvml: Nvml, index: int) -> GpuFacts:
     mig = ask("mig", "nvmlDeviceGetMigMode")
     ecc = ask("ecc_enabled", "nvmlDeviceGetEccMode")
     rows = ask("remapped_pending", "nvmlDeviceGetRemappedRows")
-    throttled = ask("throttle_reasons", _throttle_function(nvml))
+    throttled = ask("throttle_reasons", throttle_function(nvml))
     retired = ask("retired_pages_pending", "nvmlDeviceGetRetiredPagesPendingStatus")
     persistence = ask("persistence", "nvmlDeviceGetPersistenceMode")
     processes = ask("processes", "nvmlDeviceGetComputeRunningProcesses")
@@ -159,7 +160,7 @@ def _gpu(nvml: Nvml, index: int) -> GpuFacts:
         temperature_celsius=ask("temperature_celsius", "nvmlDeviceGetTemperature", 0),
         sm_clock_hertz=_hertz(ask("sm_clock_hertz", "nvmlDeviceGetClockInfo", sm)),
         sm_clock_max_hertz=_hertz(ask("sm_clock_max_hertz", "nvmlDeviceGetMaxClockInfo", sm)),
-        throttle_reasons=_throttle_reasons(throttled),
+        throttle_reasons=name_throttle_reasons(throttled),
         ecc_enabled=_flag(ecc[0] if ecc else None),
         ecc_uncorrected=ask("ecc_uncorrected", "nvmlDeviceGetTotalEccErrors", 1, 0),
         ecc_corrected=ask("ecc_corrected", "nvmlDeviceGetTotalEccErrors", 0, 0),
@@ -182,13 +183,14 @@ def _hertz(megahertz: int | None) -> float | None:
     return None if megahertz is None else megahertz * 1e6
 
 
-def _throttle_function(nvml: Nvml) -> str:
-    """NVML renamed it in 12.2."""
+def throttle_function(nvml: Nvml) -> str:
+    """What tells the reasons: NVML renamed it in 12.2."""
     new = "nvmlDeviceGetCurrentClocksEventReasons"
     return new if hasattr(nvml.module, new) else "nvmlDeviceGetCurrentClocksThrottleReasons"
 
 
-def _throttle_reasons(bits: int | None) -> tuple[str, ...] | None:
+def name_throttle_reasons(bits: int | None) -> tuple[str, ...] | None:
+    """The reasons that are set, as nvidia-smi names them."""
     return None if bits is None else tuple(name for bit, name in _THROTTLE.items() if bits & bit)
 
 

@@ -1,12 +1,12 @@
 """Which libraries move the bytes here, and their versions: read from files, not from loaded libraries."""
 
-import ctypes
 import re
 import sys
 from collections.abc import Mapping
 from platform import python_version
 
 from commbench.machine.facts import SoftwareFacts
+from commbench.machine.nccl_loaded import NCCL_NAME, ask_nccl_version
 from commbench.machine.nccl_names import names_in, read_only_data
 from commbench.machine.tree import Tree, fields_of
 
@@ -19,7 +19,6 @@ _LIBRARY_FOLDERS = (
     *("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib", "usr/local/lib"),
     *("usr/local/cuda/lib64", "usr/local/nccl/lib", "opt/nccl/build/lib", "opt/amazon/ofi-nccl/lib", "opt/rocm/lib"),
 )
-_NCCL = re.compile(r"lib(?:nccl|rccl)\.so(?:\.\d{1,3}){0,4}", re.ASCII)
 _PLUGIN = re.compile(r"lib(?:nccl|rccl)-(?:net|tuner|profiler|env)[\w-]{0,40}\.so(?:\.\d{1,3}){0,4}", re.ASCII)
 _NCCL_VERSION = re.compile(rb"(?:NCCL|RCCL) version (\d{1,3}\.\d{1,3}\.\d{1,3}(?:\+(?:cuda|hip)[\d.]{1,12})?)")
 _IN_CACHE = re.compile(rb"/[!-~]{1,300}/lib[nr]ccl[!-~]{0,80}")
@@ -96,7 +95,7 @@ def _find_libraries(tree: Tree, environment: Mapping[str, str]) -> tuple[list[st
         seen.setdefault(tree.link(path) or path, path)
     kept = list(seen)[:_MAX_FILES]
     return (
-        [path for path in kept if _NCCL.fullmatch(path.rpartition("/")[2]) and tree.exists(path)],
+        [path for path in kept if NCCL_NAME.fullmatch(path.rpartition("/")[2]) and tree.exists(path)],
         [path for path in kept if _PLUGIN.fullmatch(path.rpartition("/")[2]) and tree.exists(path)],
     )
 
@@ -112,18 +111,10 @@ def load_nccl(tree: Tree, path: str) -> str:
 
     Where it is the first one found, it is the one that torch loads too: two of one name are not loaded together.
     """
-    number = ctypes.c_int()
-    try:
-        status = ctypes.CDLL(f"/{path}").ncclGetVersion(ctypes.byref(number))
-    except (OSError, AttributeError) as error:
-        tree.say_unseen("software.nccl_loadable", str(error))
-        return ""
-    if status != 0:
-        tree.say_unseen("software.nccl_loadable", f"ncclGetVersion of /{path} returned {status}")
-        return ""
-    # 2.8.4 is 2804, from 2.9 on 2.21.5 is 22105.
-    major, rest = divmod(number.value, 1000 if number.value < 10_000 else 10_000)
-    return f"{major}.{rest // 100}.{rest % 100}"
+    version, reason = ask_nccl_version(f"/{path}")
+    if reason:
+        tree.say_unseen("software.nccl_loadable", reason)
+    return version
 
 
 def _driver(tree: Tree) -> str:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 
 import commbench
+from commbench.machine.nccl_loaded import loaded_nccl
 from commbench.machine.nccl_table import meant_name
 
 # Never the whole environment: it holds secrets.
@@ -58,7 +59,7 @@ def versions() -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version  # slow to load, and the checks do without it
 
     found = {"commbench": commbench.__version__, "python": platform.python_version()}
-    for package in ("torch", "numpy"):
+    for package in ("torch", "numpy", "cupy-cuda12x", "cupy-cuda13x"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:
@@ -69,4 +70,4 @@ def versions() -> dict[str, str]:
         found["cuda"] = str(torch.version.cuda)
         if torch.cuda.is_available() and torch.distributed.is_nccl_available():
             found["nccl"] = ".".join(str(part) for part in torch.cuda.nccl.version())
-    return found
+    return found | loaded_nccl()

@@ -32,11 +32,12 @@ class Measured:
 
 @dataclass(slots=True)
 class CaseState:
-    """What is known of a case so far, by group."""
+    """What is known of a case so far, by group. `runs` in a batch, each of `repeats` calls: 1, or those of a graph."""
 
     case: Case
     samples: list[GroupSamples]
-    calls: list[int]
+    runs: list[int]
+    repeats: int = 1
     rounds: int = 0
     spent_seconds: float = 0.0
     slowest_seconds: float = 0.0
@@ -48,7 +49,7 @@ class CaseState:
     def expected_seconds(self) -> float:
         """Of one batch on all groups, from the slowest call so far; the same on every rank."""
         nbytes = max(self.case.nbytes(group) for group in self.case.groups)
-        return sum(self.calls) * (self.slowest_seconds or nbytes * _CAUTIOUS_SECONDS_PER_BYTE)
+        return sum(self.runs) * self.repeats * (self.slowest_seconds or nbytes * _CAUTIOUS_SECONDS_PER_BYTE)
 
     def take_over(self, done: DoneCase) -> None:
         """Be closed as the stored run has closed this case."""

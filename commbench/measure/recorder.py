@@ -6,7 +6,7 @@ from typing import Protocol
 
 from commbench.measure.case_state import CaseState, Measured, describe
 from commbench.plan.plan import Case
-from commbench.results.schema import Outcome, OverlapRecord, SampleRow
+from commbench.results.schema import Finding, Outcome, OverlapRecord, SampleRow
 from commbench.results.summary import summarize_group
 from commbench.results.writer import RunWriter
 
@@ -60,6 +60,10 @@ class Recorder:
     def keep_overlap(self, records: Sequence[OverlapRecord]) -> None:
         """What --overlap has found until now."""
         self._writer.add_overlap(records)
+
+    def keep_findings(self, findings: Sequence[Finding]) -> None:
+        """What was seen of the machine when all was measured."""
+        self._writer.add_findings(findings)
 
     def finish(self, outcome: Outcome, seconds: float) -> None:
         """The run is over, in good order."""

@@ -27,7 +27,7 @@ Told = TypeVar("Told")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a rank was asked for. `backend` and `bind` have taken effect before ranks can tell each other."""
+    """What a rank was asked for. `backend`, `bind`, `ranks_per_gpu` take effect before ranks can tell each other."""
 
     backend: str
     bind: Bind
@@ -36,6 +36,8 @@ class Asked:
     verify: bool
     link_rates: tuple[tuple[str, float], ...]
     overlap: bool
+    graph: bool
+    ranks_per_gpu: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +64,15 @@ def take_request(engine: Engine, request: SweepRequest) -> SweepRequest:
         verify=request.verify,
         link_rates=request.link_rates,
         overlap=request.overlap,
+        graph=request.graph,
+        ranks_per_gpu=request.ranks_per_gpu,
     )
     first, *others = _tell(engine, mine, Asked)
     for rank, other in enumerate(others, start=1):
-        if (other.backend, other.bind) != (first.backend, first.bind):
+        if _early_options(other) != _early_options(first):
             raise UsageError(
-                f"rank {rank} was started with --backend {other.backend} --bind {other.bind}, the stored run has "
-                f"--backend {first.backend} --bind {first.bind}: give these on all ranks, only rank 0 reads the run."
+                f"rank {rank} was started with {_early_options(other)}, the stored run has "
+                f"{_early_options(first)}: give these on all ranks, only rank 0 reads the run."
             )
     return replace(
         request,
@@ -77,7 +81,14 @@ def take_request(engine: Engine, request: SweepRequest) -> SweepRequest:
         verify=first.verify,
         link_rates=first.link_rates,
         overlap=first.overlap,
+        graph=first.graph,
     )
+
+
+def _early_options(asked: Asked) -> str:
+    """What has taken effect before ranks can tell each other; where one has a GPU of its own, that is not said."""
+    sharing = f" --ranks-per-gpu {asked.ranks_per_gpu}" if asked.ranks_per_gpu > 1 else ""
+    return f"--backend {asked.backend} --bind {asked.bind}{sharing}"
 
 
 @dataclass(frozen=True, slots=True)

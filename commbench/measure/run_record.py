@@ -13,7 +13,7 @@ from commbench.machine.software import kept_environment, versions
 from commbench.measure.request import SweepRequest
 from commbench.plan.groups import Group, format_ranks
 from commbench.plan.plan import Case
-from commbench.results.schema import SCHEMA_VERSION, CaseRecord, GroupRecord, Host, RunRecord
+from commbench.results.schema import SCHEMA_VERSION, CaseRecord, Finding, GroupRecord, Host, RunRecord
 
 
 def describe_run(
@@ -24,6 +24,7 @@ def describe_run(
     groups: Sequence[tuple[str, Group]],
     busy: float,
     interface: str,
+    findings: Sequence[Finding] = (),
 ) -> RunRecord:
     """Bind this rank's threads, unless `busy` programs forbid it, and gather what all ranks have to tell."""
     binding = ""
@@ -44,9 +45,10 @@ def describe_run(
         layouts=request.plan.layouts,
         hosts=_gather_hosts(engine, binding, interface),
         groups=tuple(_group_record(engine, layout, group, dict(request.link_rates)) for layout, group in groups),
-        cases=tuple(_case_record(case, positions) for case in cases),
+        cases=tuple(_case_record(case, positions, request.variant) for case in cases),
         versions=versions(),
         environment=kept_environment(),
+        findings=tuple(findings),
     )
 
 
@@ -85,7 +87,7 @@ def _group_record(engine: Engine, layout: str, group: Group, link_rates: Mapping
     )
 
 
-def _case_record(case: Case, positions: Mapping[tuple[str, Group], int]) -> CaseRecord:
-    foreign = ("groups", "variant")  # positions instead of groups; a variant is an imported case's
+def _case_record(case: Case, positions: Mapping[tuple[str, Group], int], variant: str) -> CaseRecord:
+    foreign = ("groups", "variant")  # positions instead of groups; the variant is the whole run's
     kept = {field.name: getattr(case, field.name) for field in fields(CaseRecord) if field.name not in foreign}
-    return CaseRecord(**kept, groups=tuple(positions[case.layout, group] for group in case.groups))
+    return CaseRecord(**kept, groups=tuple(positions[case.layout, group] for group in case.groups), variant=variant)

@@ -70,6 +70,7 @@ class Session:
     """Measures `cases` on `engine`. Make one on every rank with the same cases, rules and seed, then `run` them.
 
     `done`: the cases that a stored run has closed already; they count as cases, so each has the share that it had.
+    `graph_calls`: how many calls the CUDA graphs hold by which all but the first are made; None: they are made singly.
     """
 
     def __init__(
@@ -83,8 +84,12 @@ class Session:
         observer: Observer,
         watch: Watch,
         done: Sequence[DoneCase] = (),
+        graph_calls: int | None = None,
     ) -> None:
-        self.states = [CaseState(case, [GroupSamples() for _ in case.groups], [1] * len(case.groups)) for case in cases]
+        self.states = [
+            CaseState(case, [GroupSamples() for _ in case.groups], [1] * len(case.groups), graph_calls or 1)
+            for case in cases
+        ]
         for kept in done:
             self.states[kept.index].take_over(kept)
         self.seconds = 0.0
@@ -95,6 +100,7 @@ class Session:
         self._data = engine.data if verify else None
         self._observer = observer
         self._watch = watch
+        self._in_graphs = graph_calls is not None
         self._mine = frozenset(engine.ranks)
         self._target_seconds = 0.0
         self._began = 0.0
@@ -122,8 +128,11 @@ class Session:
     def _close_if_impossible(self, state: CaseState) -> None:
         if reason := state.case.too_small:
             self._close(state, "skipped", reason)
-        elif reason := self._engine.unsupported(state.case):
+        elif reason := self._why_unsupported(state.case):
             self._close(state, "unsupported", reason)
+
+    def _why_unsupported(self, case: Case) -> str | None:
+        return self._engine.unsupported(case) or (self._engine.no_graph(case) if self._in_graphs else None)
 
     def _visit(self, state: CaseState) -> None:
         """One case in one round: at the first visit its first call, its data and its warm-up; then some batches."""
@@ -146,6 +155,9 @@ class Session:
             measured.append(self._first_call(state, calls))
             if state.status == "wrong":  # a fast wrong answer is of no use
                 return measured
+        if self._in_graphs:
+            calls = self._capture(calls, state.repeats)
+        if state.rounds == 0:
             measured += self._warm_up(state, calls)
         measured.append(self._measure(state, calls, "batch", self._rules.batches_per_visit))
         state.keep(measured[-1])
@@ -156,26 +168,36 @@ class Session:
         me = next((index for index, rank in enumerate(group.ranks) if rank in self._mine), None)
         return None if me is None else self._engine.prepare(case, group, me)
 
+    def _capture(self, calls: Sequence[Call | None], repeats: int) -> list[Call | None]:
+        """The calls, each run of which replays a graph of `repeats` calls; made anew each visit, so few are kept."""
+        return [call and replace(call, run=self._engine.capture(call, repeats)) for call in calls]
+
     def _first_call(self, state: CaseState, calls: Sequence[Call | None]) -> Measured:
-        case, data = state.case, self._data if state.case.spec.send is not Blocks.NONE else None
-        mine = [call for call in calls if call]
-        if data is None:
-            measured = self._measure(state, calls, "first", 1)
-        else:
-            for call in mine:
-                write_pattern(data, case, call)
-            measured = self._measure(state, calls, "first", 1)
-            state.mismatches = self._share_mismatches([find_mismatch(data, case, call) for call in mine])
-            wrong = [sum(bad.wrong for bad in state.mismatches if bad.rank in group.ranks) for group in case.groups]
-            measured = replace(measured, wrong=tuple(wrong))
-            for call in mine:
-                write_steady(data, case, call)
+        """The first call, and what it did to the data; where graphs are timed, the first replay's data too."""
+        measured = self._check(state, calls)
+        if self._in_graphs and self._data and not state.mismatches:
+            measured = replace(measured, wrong=self._check(state, self._capture(calls, 1)).wrong)
         state.keep(measured)
         if state.mismatches:
             bad = min(state.mismatches, key=lambda bad: bad.rank)
             state.status = "wrong"
             state.reason = f"rank {bad.rank} element {bad.index}: expected {bad.expected:g}, got {bad.got:g}"
         return measured
+
+    def _check(self, state: CaseState, calls: Sequence[Call | None]) -> Measured:
+        """One call, on data of which every element is compared afterwards, unless nothing is to be verified."""
+        case, data = state.case, self._data if state.case.spec.send is not Blocks.NONE else None
+        mine = [call for call in calls if call]
+        if data is None:
+            return self._measure(state, calls, "first", 1)
+        for call in mine:
+            write_pattern(data, case, call)
+        measured = self._measure(state, calls, "first", 1)
+        state.mismatches = self._share_mismatches([find_mismatch(data, case, call) for call in mine])
+        wrong = [sum(bad.wrong for bad in state.mismatches if bad.rank in group.ranks) for group in case.groups]
+        for call in mine:
+            write_steady(data, case, call)
+        return replace(measured, wrong=tuple(wrong))
 
     def _share_mismatches(self, mine: Sequence[Mismatch | None]) -> list[Mismatch]:
         """The mismatches of all ranks, on every rank. Costs one small maximum as long as nothing is wrong."""
@@ -193,12 +215,12 @@ class Session:
             measured.append(self._measure(state, calls, "warmup", 1))
             slowest += list(measured[-1].seconds.max(axis=0))
         while self._rules.mode == "throughput":
-            took = measured[-1].seconds[:, -1] * state.calls
-            pairs = zip(state.calls, took, strict=True)
+            took = measured[-1].seconds[:, -1] * measured[-1].calls
+            pairs = zip(state.runs, took, strict=True)
             grown = [grow_calls(count, float(seconds), self._target_seconds) for count, seconds in pairs]
-            if grown == state.calls:
+            if grown == state.runs:
                 break
-            state.calls = grown
+            state.runs = grown
             measured.append(self._measure(state, calls, "warmup", 1))
         return measured
 
@@ -207,6 +229,8 @@ class Session:
     def _measure(self, state: CaseState, calls: Sequence[Call | None], kind: SampleKind, batches: int) -> Measured:
         engine, stopwatch = self._engine, self._engine.stopwatch
         scope = None if state.case.concurrency == "together" else state.case.groups[0]
+        repeats = 1 if kind == "first" else state.repeats
+        counts = tuple(runs * repeats for runs in state.runs)
         taken = np.full((2, len(calls), batches), -np.inf)
         for batch in range(batches):
             self._watch.step(state.expected_seconds)
@@ -214,14 +238,14 @@ class Session:
                 engine.barrier(scope)
             for position, call in enumerate(calls):
                 if call is not None:
-                    elapsed = time_batch(stopwatch, call.run, state.calls[position])
-                    taken[0, position, batch] = elapsed.seconds / state.calls[position]
+                    elapsed = time_batch(stopwatch, call.run, state.runs[position])
+                    taken[0, position, batch] = elapsed.seconds / counts[position]
                     if elapsed.enqueue_seconds is not None:
-                        taken[1, position, batch] = elapsed.enqueue_seconds / state.calls[position]
+                        taken[1, position, batch] = elapsed.enqueue_seconds / counts[position]
         seconds, enqueue = self._exchange(taken.ravel()).reshape(taken.shape)
         state.slowest_seconds = max(state.slowest_seconds, float(seconds.max()))
         has_enqueue = bool(np.isfinite(enqueue).all())
-        return Measured(kind, state.rounds, tuple(state.calls), seconds, enqueue if has_enqueue else None)
+        return Measured(kind, state.rounds, counts, seconds, enqueue if has_enqueue else None)
 
     def _exchange(self, values: Seconds) -> Seconds:
         """The maxima of `values` over all ranks; on the way all learn how much time has passed, and of Ctrl-C."""

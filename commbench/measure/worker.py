@@ -7,11 +7,13 @@ import numpy as np
 
 from commbench.engines import load_engine
 from commbench.engines.base import Board, Engine
-from commbench.errors import CommbenchError, InterruptedRunError, UsageError, WrongDataError
+from commbench.errors import CommbenchError, InterruptedRunError, WrongDataError
 from commbench.launch.environment import RankPlace
 from commbench.machine.binding import BUSY, busy_fraction
 from commbench.machine.heap import steady_heap
 from commbench.measure.case_state import describe
+from commbench.measure.fitting import plan_what_fits
+from commbench.measure.gpu_watch import find_gpu_state, raise_clocks
 from commbench.measure.overlap import measure_overlap
 from commbench.measure.recorder import Progress, Recorder, Unrecorded
 from commbench.measure.rendezvous import meet
@@ -21,12 +23,9 @@ from commbench.measure.run_record import describe_run
 from commbench.measure.session import Session, guarded
 from commbench.measure.watchdog import Watchdog
 from commbench.plan.groups import Group
-from commbench.plan.plan import Case, build_plan
+from commbench.plan.plan import Case
 from commbench.results.schema import Outcome, OverlapRecord, RunRecord
 from commbench.results.writer import RunWriter
-from commbench.units import format_nbytes
-
-_MEMORY_SHARE = 0.9  # of what is free: the rest is for the interpreter and for verification's chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +62,22 @@ def run_rank(
             engine = _open_engine(request, place, board)
         with guarded(engine, watchdog, "the preparation of the run"):
             request = take_request(engine, request)
-            cases = build_plan(request.plan, engine.world, engine.one_buffer)
-            _allocate(engine, cases)
+            cases, shrunk = plan_what_fits(engine, request)
         groups = _create_groups(engine, watchdog, cases)
         with guarded(engine, watchdog, "the preparation of the run"):
             busy = _busy(engine) if place and request.bind == "auto" else 0.0
-            record = describe_run(request, engine, place, cases, groups, busy, str(interface or ""))
+            raise_clocks(engine)
+            findings = [*shrunk, *find_gpu_state(engine, "before")]
+            record = describe_run(request, engine, place, cases, groups, busy, str(interface or ""), findings)
             left, stored = find_left(engine, rank, request, record)
         if left.complete:
             talk.note(f"{request.directory} is complete: nothing is left to measure.")
             _leave(engine, watchdog)
             return None
         if rank == 0:
+            for finding in findings:
+                if finding.verdict == "warn":
+                    talk.warn(f"{finding.subject}: {finding.observed}; {finding.action}.")
             recorder = _start_recorder(request, talk, record, stored, busy)
         session = Session(
             engine,
@@ -85,6 +88,7 @@ def run_rank(
             observer=recorder or Unrecorded(),
             watch=watchdog,
             done=left.done,
+            graph_calls=request.graph_calls,
         )
         try:
             session.run()
@@ -94,6 +98,10 @@ def run_rank(
             raise
         if request.overlap and not session.interrupted:
             _measure_overlap(engine, session, request, record, recorder, watchdog)
+        with guarded(engine, watchdog, "the end of the run"):
+            findings = find_gpu_state(engine, "after")
+        if recorder and findings:
+            recorder.keep_findings(findings)
         if recorder:
             recorder.finish("interrupted" if session.interrupted else "complete", session.seconds)
         _leave(engine, watchdog)
@@ -147,26 +155,9 @@ def _open_engine(request: SweepRequest, place: RankPlace | None, board: Board | 
         local_rank=place.local_rank,
         backend=request.backend,
         board=board,
+        ranks_per_gpu=request.ranks_per_gpu,
     )
     return engine
-
-
-def _allocate(engine: Engine, cases: Sequence[Case]) -> None:
-    """Make buffers for the largest case. Raises UsageError, before allocating, if it does not fit."""
-    needs = [(engine.needed_nbytes(case), case) for case in cases]
-    needed, largest = max(needs, key=lambda need: need[0])
-    available = int(engine.available_nbytes() * _MEMORY_SHARE)
-    # Every rank must come to the same end: the one with the least memory decides.
-    least = -int(engine.max_reduce(np.array([-float(available)]))[0])
-    if needed > least:
-        fits = int(largest.requested_nbytes * (least / needed))
-        raise UsageError(
-            f"{describe(largest)} needs {format_nbytes(needed)} on each rank for its buffers, verification and the "
-            f"library's copies, {format_nbytes(least)} are free for each: up to {format_nbytes(fits)} would fit; "
-            "give smaller --sizes."
-        )
-    buffers = [engine.buffer_nbytes(case) for case in cases]
-    engine.allocate(max(send for send, _ in buffers), max(receive for _, receive in buffers))
 
 
 def _busy(engine: Engine) -> float:

@@ -77,6 +77,7 @@ _COMPARED: tuple[tuple[str, Callable[[RunRecord], str]], ...] = (
     ("redops", _words(lambda record: (case.redop for case in record.cases))),
     ("concurrency", _words(lambda record: (case.concurrency for case in record.cases))),
     ("mode", _words(lambda record: (case.mode for case in record.cases))),
+    ("variant", _words(lambda record: (case.variant for case in record.cases))),
     ("seed", lambda record: str(record.seed)),
     ("precision", lambda record: f"{record.precision:g}"),
     ("budget", lambda record: f"{record.budget_seconds:g} s"),

@@ -64,7 +64,7 @@ class GroupRecord:
 class CaseRecord:
     """A case of the plan; `groups` are positions in the run's list of groups.
 
-    `variant`: what else tells it from its like in an imported run, such as `ALGO=Ring` or `GPU 0 to 3`.
+    `variant`: what else tells it from its like: `graph`, `2 ranks per GPU`; imported `ALGO=Ring`, `GPU 0 to 3`.
     """
 
     index: int

@@ -16,6 +16,7 @@ from commbench.results.lock import RunLock
 from commbench.results.schema import (
     SAMPLE_COLUMNS,
     SUMMARY_COLUMNS,
+    Finding,
     Outcome,
     OverlapRecord,
     RunRecord,
@@ -86,6 +87,12 @@ class RunWriter:
     def add_overlap(self, records: Sequence[OverlapRecord]) -> None:
         """Put these into run.json. Raises CommbenchError when the disk is full."""
         self.record = replace(self.record, overlap=tuple(records))
+        with _storing(self.directory):
+            self._write_record()
+
+    def add_findings(self, findings: Sequence[Finding]) -> None:
+        """Add these to those of run.json. Raises CommbenchError when the disk is full."""
+        self.record = replace(self.record, findings=(*self.record.findings, *findings))
         with _storing(self.directory):
             self._write_record()
 

@@ -322,7 +322,7 @@ def test_every_group_has_calls_of_its_own():
     engine.clock.resolution_seconds = 10e-6
     cases = plan(engine, collectives=("all_reduce",), sizes_nbytes=(1024,), layouts=("node",))
     session, _ = measure(engine, cases)
-    fast, slow = session.states[0].calls
+    fast, slow = session.states[0].runs
     seconds = [engine.seconds(cases[0], group) for group in cases[0].groups]
     assert fast > 10 * slow
     assert all(7e-3 <= calls * each < 20e-3 for calls, each in zip((fast, slow), seconds, strict=True))
@@ -586,3 +586,34 @@ def test_a_step_is_expected_to_take_what_the_slowest_call_took() -> None:
     assert watch.expected[:2] == [case.nbytes(case.groups[0]) / 100e6] * 2  # nothing is known yet
     assert watch.expected[-1] >= seconds
     assert watch.expected[-1] / seconds == pytest.approx(round(watch.expected[-1] / seconds))  # so many calls
+
+
+class InGraphs(FakeEngine):
+    """Counts what is captured, and refuses a barrier."""
+
+    captured: tuple[int, ...] = ()
+
+    def no_graph(self, case: Case) -> str | None:
+        return "it waits" if case.collective == "barrier" else None
+
+    def capture(self, call: Call, calls: int) -> Callable[[], object]:
+        self.captured += (calls,)
+        return super().capture(call, calls)
+
+
+def test_all_but_the_first_call_are_made_in_graphs() -> None:
+    engine = open_engine(ranks=2, spec="nvlink=1us:100GB/s", seed=0)
+    engine.__class__ = InGraphs
+    cases = build_plan(PlanRequest(("all_reduce", "barrier"), (1024,), ("world",)), engine.world)
+    observer = Recording()
+    session = Session(engine, cases, rules=SamplingRules(), seed=0, verify=True, observer=observer, watch=Watch(),
+                      graph_calls=20)  # fmt: skip
+    session.run()
+    timed, refused = session.states
+    assert (refused.status, refused.reason) == ("unsupported", "it waits")
+    assert set(engine.captured) == {20}
+    measured = [batches for kind, _, found in observer.events if kind == "sampled" for batches in found]
+    assert [batches.calls for batches in measured if batches.kind == "first"] == [(1,)]
+    assert all(batches.calls[0] % 20 == 0 for batches in measured if batches.kind != "first")
+    per_call = engine.seconds(cases[0], cases[0].groups[0])
+    assert timed.samples[0].seconds == pytest.approx([per_call] * len(timed.samples[0].seconds))

@@ -1,0 +1,28 @@
+"""Not a test: the command line with torch's engine on the stand-in for a GPU, in real ranks.
+
+python -m tests.dist.on_standin sweep --engine standin …
+"""
+
+import os
+from dataclasses import replace
+
+from commbench.cli import local_world, main
+from commbench.engines import ENGINES
+from commbench.engines.torch_dist import TorchEngine
+from commbench.engines.torch_dist import open_engine as open_torch
+from tests.cuda_standin import Gpu, stand_in_for_torch
+
+GPUS = int(os.environ.get("COMMBENCH_STANDIN_GPUS", "2"))
+
+
+def open_engine(**arguments: object) -> TorchEngine:
+    stand_in_for_torch(Gpu(), gpus=GPUS).__enter__()
+    return open_torch(**arguments)
+
+
+# In the workers too, which import this module.
+ENGINES["standin"] = replace(ENGINES["torch"], factory="tests.dist.on_standin:open_engine")
+
+if __name__ == "__main__":
+    local_world._count_gpus = lambda backend, engine: 2  # the workers find out how many there are
+    main()
