@@ -98,6 +98,8 @@ class Monitor:
         heartbeat.pause(_LOOK_BEATS)
         after = heartbeat.others
         if after is before or not len(before) == len(after) == size:  # there is no board any more
+            if self._rank == 0:  # whose host is alive, for it speaks
+                return Blame("no rank's signs of life can be read")
             return Blame(
                 f"{name_ranks([0], self._hosts)} does not answer: it has died, is stopped, or its link is down",
                 ranks=(0,),
