@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commbench.cli import SaidError
-from commbench.cli.options import Parsed, write_output
+from commbench.cli.options import Parsed, write_file, write_output
 from commbench.cli.run_arguments import load_named_runs
 from commbench.errors import CommbenchError, UsageError
 from commbench.units import parse_fraction
@@ -102,8 +102,5 @@ def _write_plot(comparison: "Comparison", path: Path) -> None:
     if not any(case.key.size_bytes for case in comparison.cases):
         click.echo("commbench: no plot: no case with a size can be compared.", err=True)
         return
-    try:
-        path.write_bytes(draw_comparison(comparison))
-    except OSError as error:
-        raise CommbenchError(f"cannot write {path}: {error.strerror}.") from error
+    write_file(path, draw_comparison(comparison))
     click.echo(f"plot: {path}", err=True)

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import click
 
-from commbench.cli.options import Parsed, write_output
+from commbench.cli.options import Parsed, write_file, write_output
 from commbench.cli.run_arguments import load_named_runs
-from commbench.errors import CommbenchError
 from commbench.units import parse_fraction
 
 
@@ -40,8 +39,5 @@ def history(
     if plot:
         from commbench.report.history_plot import draw_history
 
-        try:
-            plot.write_bytes(draw_history(traced))
-        except OSError as error:
-            raise CommbenchError(f"cannot write {plot}: {error.strerror}.") from error
+        write_file(plot, draw_history(traced))
         click.echo(f"plot: {plot}", err=True)

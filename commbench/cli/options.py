@@ -66,6 +66,14 @@ def write_output(text: str, output: Path | None, *, at_once: bool = False) -> No
         raise CommbenchError(f"cannot write {'stdout' if to_stdout else output}: {error.strerror}.") from error
 
 
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a file that was asked for beside the result. Raises CommbenchError if it cannot be written."""
+    try:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        raise CommbenchError(f"cannot write {path}: {error.strerror}.") from error
+
+
 def _replace_file(path: Path, text: str) -> None:
     """By way of a file beside it; not a temporary one as `tempfile` makes it, which others could not read."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commbench.cli import SaidError, show_message
-from commbench.cli.options import write_output
+from commbench.cli.options import write_file, write_output
 from commbench.cli.preflight_options import preflight_options
 from commbench.errors import CommbenchError, UsageError
 
@@ -32,7 +32,7 @@ def preflight(**options: Any) -> None:
     srun commbench preflight --expect h100-8 --plot pairs.png
     srun commbench preflight --write-expectation ours.toml
     commbench preflight                                      this machine alone
-    commbench preflight --engine fake --ranks 64 --fake slow_rank=9:2
+    commbench preflight --engine fake --ranks 64 --fake slow-rank=9:2
 
     Exit codes: 0 healthy; 1 not; 2 usage; 3 could not measure; 124 a hang was ended, and nobody named; 130 Ctrl-C.
     """
@@ -102,16 +102,16 @@ def _present(found: "Preflight", options: dict[str, Any]) -> None:
     from commbench.report.preflight_formats import PREFLIGHT_FORMATS
 
     if options["exclude_file"] is not None:
-        _write_file(options["exclude_file"], _exclude_text(found))
+        write_file(options["exclude_file"], _exclude_text(found))
     if options["plot_file"] is not None and found.searches:
         from commbench.report.pair_map import draw_pair_map
 
         search = found.searches[0]
-        _write_file(options["plot_file"], draw_pair_map(search.diagnosis, search.table, search.verdicts))
+        write_file(options["plot_file"], draw_pair_map(search.diagnosis, search.table, search.verdicts))
     if options["write_expectation"] is not None and found.searches:
         from commbench.preflight.expected import expectations_of
 
-        _write_file(options["write_expectation"], expectations_of(found))
+        write_file(options["write_expectation"], expectations_of(found))
     write_output(PREFLIGHT_FORMATS[options["format_name"]](found), options["output"], at_once=True)
     sys.stdout.flush()  # what ends a hang does not come back here
 
@@ -120,13 +120,6 @@ def _exclude_text(found: "Preflight") -> str:
     from commbench.analysis.racks import collect_hosts
 
     return f"{collect_hosts(found.exclude)}\n" if found.exclude else ""
-
-
-def _write_file(path: Path, content: str | bytes) -> None:
-    try:
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-    except OSError as error:
-        raise CommbenchError(f"cannot write {path}: {error.strerror}.") from error
 
 
 def _request(options: dict[str, Any]) -> "PreflightRequest":

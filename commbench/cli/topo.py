@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from commbench.cli.options import read_input, write_output
-from commbench.errors import CommbenchError, UsageError
+from commbench.cli.options import read_input, write_file, write_output
+from commbench.errors import UsageError
 
 if TYPE_CHECKING:
     from commbench.topology.graph import Topology
@@ -104,8 +104,4 @@ def _read(source: str | None, as_format: str | None) -> "Topology":
 def _draw(topology: "Topology", path: Path) -> None:
     from commbench.report.topology_plot import draw_topology
 
-    png = draw_topology(topology)
-    try:
-        path.write_bytes(png)
-    except OSError as error:
-        raise CommbenchError(f"cannot write {path}: {error.strerror}.") from error
+    write_file(path, draw_topology(topology))
