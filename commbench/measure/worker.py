@@ -75,9 +75,6 @@ def run_rank(
             _leave(engine, watchdog)
             return None
         if rank == 0:
-            for finding in findings:
-                if finding.verdict == "warn":
-                    talk.warn(f"{finding.subject}: {finding.observed}; {finding.action}.")
             recorder = _start_recorder(request, talk, record, stored, busy)
         session = Session(
             engine,
@@ -90,22 +87,32 @@ def run_rank(
             done=left.done,
             graph_calls=request.graph_calls,
         )
-        try:
-            session.run()
-        except CommbenchError as error:
-            if recorder:
-                raise type(error)(f"{error} {recorder.abandon('failed')}") from error
-            raise
+        _run_session(session, recorder)
         if request.overlap and not session.interrupted:
             _measure_overlap(engine, session, request, record, recorder, watchdog)
-        with guarded(engine, watchdog, "the end of the run"):
-            findings = find_gpu_state(engine, "after")
-        if recorder and findings:
-            recorder.keep_findings(findings)
-        if recorder:
-            recorder.finish("interrupted" if session.interrupted else "complete", session.seconds)
+        _finish(engine, session, recorder, watchdog)
         _leave(engine, watchdog)
     return _verdict(session)
+
+
+def _run_session(session: Session, recorder: Recorder | None) -> None:
+    """All cases; an error that ends them says where the rest is kept."""
+    try:
+        session.run()
+    except CommbenchError as error:
+        if recorder:
+            raise type(error)(f"{error} {recorder.abandon('failed')}") from error
+        raise
+
+
+def _finish(engine: Engine, session: Session, recorder: Recorder | None, watchdog: Watchdog) -> None:
+    """What the GPUs say now, and the end of the record."""
+    with guarded(engine, watchdog, "the end of the run"):
+        findings = find_gpu_state(engine, "after")
+    if recorder:
+        if findings:
+            recorder.keep_findings(findings)
+        recorder.finish("interrupted" if session.interrupted else "complete", session.seconds)
 
 
 def _measure_overlap(
@@ -128,6 +135,9 @@ def _start_recorder(
     """Say what the run is, and open its directory: a new one, or that of the `stored` run."""
     if busy >= BUSY:
         talk.warn(f"other programs take {busy:.0%} of the CPUs: threads are not bound, and times will be noisy.")
+    for finding in record.findings:
+        if finding.verdict == "warn":
+            talk.warn(f"{finding.subject}: {finding.observed}; {finding.action}.")
     talk.describe(record)
     progress = talk.progress(len(record.cases), request.rules.budget_seconds)
     if stored is None:
