@@ -170,19 +170,14 @@ def _is_coloured() -> bool:
 
 def _read_facts(options: dict[str, Any], environment: dict[str, str], place: "RankPlace | None") -> "Facts":
     """The facts of this process; with --env-file as if its variables were those of the file."""
-    from commbench.machine.digest import hash_files
-    from commbench.machine.facts import ProcessFacts
-    from commbench.machine.read_facts import read_facts
     from commbench.machine.software import is_kept
+    from commbench.preflight.passive import read_own_facts
 
-    process = ProcessFacts()
-    if place is not None:
-        process = ProcessFacts(place.launcher, place.rank, place.world_size, place.local_rank, place.local_size)
     file = _read_env_file(options)
     if file is not None:
         environment = {name: value for name, value in environment.items() if not is_kept(name)} | file.variables
-    facts = read_facts(environment=environment, process=process)
-    return replace(facts, variable_sources=file.sources if file else {}, hashes=hash_files(options["same"]))
+    facts = read_own_facts(place, environment, options["same"])
+    return replace(facts, variable_sources=file.sources if file else {})
 
 
 def _load_facts(options: dict[str, Any]) -> "Facts":

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commbench.cli import SaidError, show_message
-from commbench.cli.options import write_file, write_output
+from commbench.cli.options import read_input, write_file, write_output
 from commbench.cli.preflight_options import preflight_options
 from commbench.errors import CommbenchError, UsageError
+from commbench.units import format_nbytes
 
 if TYPE_CHECKING:
     from commbench.launch.environment import RankPlace
     from commbench.preflight.request import Hints, PreflightRequest
     from commbench.report.preflight import Preflight
+
+_MOST_OF_HINTS = 8 << 20  # racks of 100,000 nodes are 2 MiB
 
 
 @click.command(short_help="healthy or not, and which node, NIC or link is to blame")
@@ -170,7 +173,10 @@ def _hints(options: dict[str, Any]) -> "Hints":
 
 
 def _read_text(path: Path) -> str:
+    name, data = read_input(str(path), _MOST_OF_HINTS)
+    if len(data) > _MOST_OF_HINTS:
+        raise CommbenchError(f"{name} is larger than {format_nbytes(_MOST_OF_HINTS)}: that is no file of hints.")
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommbenchError(f"cannot read {path}: {error}.") from error
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise CommbenchError(f"{name} is no text: {error}.") from error

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import click
 
-from commbench.cli.check_options import parse_prefixes
+from commbench.cli.check_options import FORMATS, parse_prefixes
 from commbench.cli.options import Command, Parsed
 from commbench.engines import ENGINES
 from commbench.preflight.levels import LEVELS
 from commbench.units import parse_seconds
 
-FORMATS = ("table", "json", "junit", "prometheus", "markdown")
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 _OPTIONS = (

@@ -27,10 +27,6 @@ class Trial:
     warmups: int = 0
     verify: bool = False
 
-    def group_of(self, rank: int) -> Group | None:
-        """The group that `rank` is in; None if it only watches."""
-        return next((Group(f"{ranks[0]}…", ranks) for ranks in self.groups if rank in ranks), None)
-
     def case(self, group: Group) -> Case:
         """The case of one group; what an engine only offers in place is in place."""
         spec = COLLECTIVES[self.collective]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import psutil
 
+TAIL_SECONDS = 5.0  # kept at the end for counters, the verdict, and a hang that may need to be found out
+
 
 @dataclass(frozen=True, slots=True)
 class Clock:

@@ -16,7 +16,7 @@ from commbench.analysis.suspects import LATENCY
 from commbench.checks.result import CheckResult
 from commbench.plan.collectives import COLLECTIVES
 from commbench.preflight.bench import Bench
-from commbench.preflight.clock import Clock
+from commbench.preflight.clock import TAIL_SECONDS, Clock
 from commbench.preflight.line_rate import LineRate, judge_line_rate
 from commbench.preflight.pairs import PairTests
 from commbench.preflight.request import Hints, PreflightRequest
@@ -27,7 +27,6 @@ from commbench.results.finding import Verdict
 from commbench.units import format_nbytes
 
 _LEAST_NBYTES, _UNKNOWN_NBYTES = 256 << 10, 1 << 20
-_TAIL_SECONDS = 5.0  # after a soak, for the counters and the verdict
 _LEAST_TIMEOUT_SECONDS, _TIMEOUT_CALLS = 3.0, 12.0
 _FIRST_TIMEOUT_SECONDS = 8.0  # of the first collectives: connections are made, and nothing is known of the link
 
@@ -73,7 +72,7 @@ class Conductor:
         self._between(bench, nbytes, rate)
         self._ladder(bench, nbytes, rate, is_right)
         if self.request.soak_seconds and self._pairs is not None:
-            self.add(run_soak(self._pairs, min(self.request.soak_seconds, self.clock.left_seconds - _TAIL_SECONDS)))
+            self.add(run_soak(self._pairs, min(self.request.soak_seconds, self.clock.left_seconds - TAIL_SECONDS)))
 
     def outcome(self, ended: str = "", is_hang: bool = False) -> Preflight:
         """What is known by now. `ended`: why it is over before its time."""

@@ -11,11 +11,10 @@ from commbench.analysis.suspects import Criteria, Verdict
 from commbench.plan.rounds import Round, along_rails, circle_round, circle_rounds, pair_rounds
 from commbench.plan.trials import LATENCY_NBYTES, TrialResult, pair_trials
 from commbench.preflight.bench import Bench
-from commbench.preflight.clock import Clock
+from commbench.preflight.clock import TAIL_SECONDS, Clock
 from commbench.report.preflight import PairSearch
 from commbench.results.pairs import PairResult, PairTable
 
-_TAIL_SECONDS = 5.0  # kept for what comes after the pairs: counters, the verdict, and a hang that may need an end
 _RETEST_ROUNDS = 5
 _MOST_RETEST_ROUNDS = 24
 _FAILURES_ENOUGH = 2  # meetings that failed, after which one is not met again: each costs a timeout
@@ -40,10 +39,9 @@ class PairTests:
 
     def run_first(self, most: int, seed: int) -> tuple[int, int]:
         """Rounds of all pairs as far as time allows, some of it kept for retests: how many were run, and planned."""
-        nodes = len(self.cluster.hosts)
-        planned = along_rails(pair_rounds(nodes, min(most, circle_rounds(nodes)), seed), self.cluster.rails)
+        planned = along_rails(pair_rounds(len(self.cluster.hosts), most, seed), self.cluster.rails)
         for number, pairs in enumerate(planned):
-            reserve = _RETEST_ROUNDS * self.slowest_round_seconds + _TAIL_SECONDS
+            reserve = _RETEST_ROUNDS * self.slowest_round_seconds + TAIL_SECONDS
             if number and self.clock.left_seconds < reserve + self.slowest_round_seconds:
                 return number, len(planned)
             if not self._has_time():
@@ -56,7 +54,6 @@ class PairTests:
         return [
             localize(self.cluster, rows, criteria, allowed_seconds if nbytes == self.nbytes else None)
             for nbytes, rows in sorted(self.results.items(), reverse=True)
-            if any(row.status == "ok" for row in rows) or any(row.status == "failed" for row in rows)
         ]
 
     def run_retests(self, diagnoses: Sequence[Diagnosis], seed: int) -> None:
@@ -89,7 +86,7 @@ class PairTests:
         return verdict
 
     def _has_time(self) -> bool:
-        return self.clock.left_seconds > max(self.slowest_round_seconds, 1.0) + _TAIL_SECONDS
+        return self.clock.left_seconds > max(self.slowest_round_seconds, 1.0) + TAIL_SECONDS
 
     def next_round(self) -> Round:
         """The circle's rounds, again and again."""

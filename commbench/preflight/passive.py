@@ -1,18 +1,31 @@
 """The passive check: the rules on the facts of one process, or on those of all ranks of a job."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from commbench.checks.registry import Rule, Scene, run_rules
 from commbench.checks.result import CheckedNode, CheckResult, Placed, merge, sort_worst_first
-from commbench.machine.facts import Facts
+from commbench.launch.environment import RankPlace
+from commbench.machine.facts import Facts, ProcessFacts
 from commbench.topology.from_facts import make_topology
 
 if TYPE_CHECKING:
     from commbench.preflight.gather import NodeReport
 
 _OVER_RANKS = "CON"  # the family that compares ranks: its rules run once, on the facts of all
+
+
+def read_own_facts(place: RankPlace | None, environment: Mapping[str, str], same: Sequence[str]) -> Facts:
+    """The facts of this process, at its place as the launcher says; `same`: files to hash."""
+    from commbench.machine.digest import hash_files  # a snapshot is checked without these
+    from commbench.machine.read_facts import read_facts
+
+    process = ProcessFacts()
+    if place is not None:
+        process = ProcessFacts(place.launcher, place.rank, place.world_size, place.local_rank, place.local_size)
+    return replace(read_facts(environment=environment, process=process), hashes=hash_files(same))
 
 
 def check_here(facts: Facts, rules: Sequence[Rule], nodes: int) -> CheckResult:

@@ -6,7 +6,7 @@ node says so.
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from commbench.checks.registry import load_rules, select_rules
@@ -15,10 +15,8 @@ from commbench.engines import load_board, load_engine
 from commbench.engines.base import Board, Engine
 from commbench.errors import CommbenchError, RendezvousError
 from commbench.launch.environment import RankPlace, expected_hosts
-from commbench.machine.digest import hash_files
-from commbench.machine.facts import Facts, ProcessFacts
+from commbench.machine.facts import Facts
 from commbench.machine.network import CHOICE_VARIABLE, choose_interface, is_loopback
-from commbench.machine.read_facts import read_facts
 from commbench.measure.rendezvous import join
 from commbench.measure.watchdog import Watchdog
 from commbench.preflight.bench import LiveBench, PaperBench, follow
@@ -28,7 +26,7 @@ from commbench.preflight.gather import NodeReport, gather
 from commbench.preflight.levels import expected_seconds
 from commbench.preflight.line_rate import read_line_rate
 from commbench.preflight.moved import find_moved
-from commbench.preflight.passive import check_node, judge_world
+from commbench.preflight.passive import check_node, judge_world, read_own_facts
 from commbench.preflight.request import Hints, PreflightRequest
 from commbench.report.preflight import Preflight, Stage
 from commbench.results.finding import Verdict
@@ -68,7 +66,8 @@ def run_rank(
     environment = dict(os.environ)
     if parent_pid is not None:  # our own launcher chose where to meet: that is nobody's mistake
         environment = {name: value for name, value in environment.items() if name not in _OUR_LAUNCHERS}
-    facts = _read_facts(request, place, environment)
+    read = partial(read_own_facts, place, environment, request.same)
+    facts = read()
     rules = select_rules(load_rules(), request.select, request.ignore)
     conductor = Conductor(request, hints, clock, _expected_hosts(environment, place), say)
 
@@ -93,7 +92,7 @@ def run_rank(
                 conductor.checks = judge_world(reports, rules)
                 conductor.add(_check_stage(conductor.checks, clock))
             engine = _connect(request, place, board, watchdog, clock)
-            return _work(request, place, conductor, board, engine, watchdog, reports, present, environment)
+            return _work(place, conductor, board, engine, watchdog, reports, present, read)
         except CommbenchError as error:
             if watchdog.was_stopped:
                 return _FAILED
@@ -107,7 +106,6 @@ def run_rank(
 
 
 def _work(
-    request: PreflightRequest,
     place: RankPlace,
     conductor: Conductor,
     board: Board,
@@ -115,18 +113,14 @@ def _work(
     watchdog: Watchdog,
     reports: tuple[NodeReport, ...] | None,
     present: Present,
-    environment: dict[str, str],
+    read: Callable[[], Facts],
 ) -> int:
-    """Conduct, or follow, to the end."""
-
-    def read_again() -> Facts:
-        return _read_facts(request, place, environment)
-
+    """Conduct, or follow, to the end. `read` reads the facts again."""
     if place.rank:
         with watchdog.watching("the wait for rank 0"):
-            return follow(board, engine, place, read_again, lambda: watchdog.step(0.0))
+            return follow(board, engine, place, read, lambda: watchdog.step(0.0))
     with watchdog.watching("the preflight", allowed_seconds=float("inf")):
-        bench = LiveBench(board, engine, read_again)
+        bench = LiveBench(board, engine, read)
         conductor.run(bench)
         if reports:
             conductor.add(_moved_stage(bench, reports, conductor.clock))
@@ -175,12 +169,6 @@ def _connect(request: PreflightRequest, place: RankPlace, board: Board, watchdog
         except RendezvousError as error:
             raise watchdog.blame("the connection of all ranks", str(error).rstrip(".")) from error
     return engine
-
-
-def _read_facts(request: PreflightRequest, place: RankPlace, environment: dict[str, str]) -> Facts:
-    process = ProcessFacts(place.launcher, place.rank, place.world_size, place.local_rank, place.local_size)
-    facts = read_facts(environment=environment, process=process)
-    return replace(facts, hashes=hash_files(request.same))
 
 
 def _check_stage(checks: CheckResult, clock: Clock) -> Stage:

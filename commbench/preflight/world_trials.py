@@ -2,14 +2,13 @@
 
 from statistics import median
 
-from commbench.plan.collectives import COLLECTIVES
+from commbench.plan.collectives import COLLECTIVES, MAIN_COLLECTIVES
 from commbench.plan.groups import World, cut_world
 from commbench.plan.trials import LATENCY_NBYTES, Trial, TrialResult
 from commbench.preflight.bench import Bench
 from commbench.report.preflight import Stage
 from commbench.units import GB, format_nbytes, format_seconds
 
-MAIN_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 _PROBE_NBYTES = 1 << 20
 _SLOW_INSIDE = 1 / 0.93  # of the median node's time: ClusterKit's 93 % of the bandwidth
 _WORTH_A_LOOK = 0.7  # of the bus bandwidth of the first rung
@@ -43,7 +42,7 @@ def right_data(bench: Bench, sizes_nbytes: tuple[int, ...], timeout_seconds: flo
     probe = Trial("all_reduce", _PROBE_NBYTES, (world,), samples=2, warmups=1)
     results = [result for (result,) in bench.run([*trials, probe], timeout_seconds)]
     seconds = bench.now_seconds() - began
-    rate = _bus_rate(probe, results[-1])
+    rate = _reached_rate(probe, results[-1])
     wrong = [trial for trial, result in zip(trials, results, strict=False) if result.wrong]
     failed = next((result.reason for result in results if result.reason), "")
     sizes = ", ".join(format_nbytes(nbytes) for nbytes in sizes_nbytes)
@@ -83,7 +82,8 @@ def inside_nodes(bench: Bench, hosts: tuple[str, ...], nbytes: int, timeout_seco
         )
         return Stage(name, "fail", seconds, f"{said}, twice", named)
     usual = median(median(result.seconds) for result in results.values())
-    return Stage(name, "ok", seconds, f"all_reduce of {format_nbytes(nbytes)} in each node: {_rate_text(trial, usual)}")
+    reached = f"{format_seconds(usual)}, busbw {_bus_rate(trial, usual) / GB:.3g} GB/s"
+    return Stage(name, "ok", seconds, f"all_reduce of {format_nbytes(nbytes)} in each node: {reached}")
 
 
 def ladder(bench: Bench, nbytes: int, timeout_seconds: float) -> Stage:
@@ -93,7 +93,7 @@ def ladder(bench: Bench, nbytes: int, timeout_seconds: float) -> Stage:
     trials = [Trial("all_reduce", nbytes, (group.ranks,), samples=3, warmups=1) for group in groups]
     results = [bench.run([trial], timeout_seconds)[0][0] for trial in trials]
     seconds = bench.now_seconds() - began
-    rates = [_bus_rate(trial, result) for trial, result in zip(trials, results, strict=True)]
+    rates = [_reached_rate(trial, result) for trial, result in zip(trials, results, strict=True)]
     told = ", ".join(
         f"{group.name} {'failed' if rate is None else f'{rate / GB:.3g} GB/s'}"
         for group, rate in zip(groups, rates, strict=True)
@@ -113,13 +113,11 @@ def _slow_groups(results: dict[tuple[int, ...], TrialResult]) -> dict[tuple[int,
     return {ranks: time / usual for ranks, time in times.items() if time > _SLOW_INSIDE * usual}
 
 
-def _bus_rate(trial: Trial, result: TrialResult) -> float | None:
-    if result.reason or not result.seconds:
-        return None
+def _bus_rate(trial: Trial, seconds: float) -> float:
+    """Bytes per second of bus traffic in the first group of `trial`."""
     factor = COLLECTIVES[trial.collective].bus_factor(len(trial.groups[0])) or 1.0
-    return factor * trial.nbytes / median(result.seconds)
+    return factor * trial.nbytes / seconds
 
 
-def _rate_text(trial: Trial, seconds: float) -> str:
-    factor = COLLECTIVES[trial.collective].bus_factor(len(trial.groups[0])) or 1.0
-    return f"{format_seconds(seconds)}, busbw {factor * trial.nbytes / seconds / GB:.3g} GB/s"
+def _reached_rate(trial: Trial, result: TrialResult) -> float | None:
+    return None if result.reason or not result.seconds else _bus_rate(trial, median(result.seconds))

@@ -6,7 +6,7 @@ from commbench.report.junit import JunitCase, Outcome, format_junit
 from commbench.results.finding import Verdict
 
 # A warning does not break a build, as it does not change the exit code: it is the output of a case that passed.
-_OUTCOMES: dict[Verdict, Outcome] = {"fail": "failure", "warn": "ok", "ok": "ok", "skip": "skipped"}
+OUTCOMES: dict[Verdict, Outcome] = {"fail": "failure", "warn": "ok", "ok": "ok", "skip": "skipped"}
 
 
 def format_check_junit(result: CheckResult) -> str:
@@ -20,4 +20,4 @@ def format_check_junit(result: CheckResult) -> str:
 def _case(row: CheckRow) -> JunitCase:
     name = f"{row.subject} [{row.place}]" if row.place else row.subject
     said = {"warn": f"warning: {tell(row)}; {row.action}", "ok": "", "skip": row.observed}
-    return JunitCase(name, row.rule, _OUTCOMES[row.verdict], said.get(row.verdict, f"{tell(row)}; {row.action}"))
+    return JunitCase(name, row.rule, OUTCOMES[row.verdict], said.get(row.verdict, f"{tell(row)}; {row.action}"))

@@ -8,16 +8,15 @@ from typing import Any
 
 from commbench import __version__
 from commbench.report.check_json import describe_check
+from commbench.report.check_junit import OUTCOMES
 from commbench.report.culprits import tell_culprits
-from commbench.report.junit import JunitCase, Outcome, format_junit
+from commbench.report.junit import JunitCase, format_junit
+from commbench.report.nagios import STATES
 from commbench.report.preflight import PairSearch, Preflight
 from commbench.report.preflight_text import format_preflight
 from commbench.report.prometheus import format_metric
-from commbench.results.finding import Verdict
 
 SCHEMA_VERSION = 1
-_OUTCOMES: dict[Verdict, Outcome] = {"fail": "failure", "warn": "ok", "ok": "ok", "skip": "skipped"}
-_VALUES: dict[Verdict, int] = {"ok": 0, "warn": 1, "fail": 2, "skip": 3}
 
 
 def format_json(found: Preflight) -> str:
@@ -46,7 +45,7 @@ def format_json(found: Preflight) -> str:
 
 def format_preflight_junit(found: Preflight) -> str:
     """A suite of stages, and one of nodes: a node that is to blame has failed."""
-    stages = [JunitCase(stage.name, "preflight", _OUTCOMES[stage.verdict], stage.said) for stage in found.stages]
+    stages = [JunitCase(stage.name, "preflight", OUTCOMES[stage.verdict], stage.said) for stage in found.stages]
     lines = [line for search in found.searches for line in tell_culprits(search.diagnosis, search.verdicts)]
     nodes = [
         JunitCase(host, "node", "failure" if host in found.exclude else "ok", "\n".join(lines))
@@ -62,10 +61,10 @@ def format_preflight_prometheus(found: Preflight) -> str:
             format_metric("commbench_preflight_info", "Version and level.", [
                 ({"version": __version__, "level": found.level}, 1)]),
             format_metric("commbench_preflight_verdict", "0 ok, 1 warn, 2 fail, 3 could not tell.", [
-                ({}, _VALUES[found.verdict])]),
+                ({}, STATES[found.verdict][0])]),
             format_metric("commbench_preflight_seconds", "Seconds that it took.", [({}, found.spent_seconds)]),
             format_metric("commbench_preflight_stage", "Of each stage: 0 ok, 1 warn, 2 fail, 3 left out.", [
-                ({"stage": stage.name}, _VALUES[stage.verdict]) for stage in found.stages]),
+                ({"stage": stage.name}, STATES[stage.verdict][0]) for stage in found.stages]),
             format_metric("commbench_preflight_excluded", "1 for a node that is to blame.", [
                 ({"node": host}, int(host in found.exclude)) for host in _all_hosts(found)]),
         ]

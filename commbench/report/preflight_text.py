@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from commbench.report.check_rows import make_rows, tell
 from commbench.report.culprits import exclude_option, tell_culprits
 from commbench.report.preflight import Preflight
 from commbench.units import format_seconds
@@ -53,11 +54,8 @@ def _check_lines(found: Preflight) -> Iterable[str]:
     """The fails and warnings of the checks."""
     if found.checks is None:
         return
-    bad = [placed for placed in found.checks.findings if placed.finding.verdict in ("fail", "warn")]
-    for placed in bad[:_MOST_FINDINGS]:
-        finding, nodes = placed.finding, found.checks.nodes_of(placed.ranks)
-        where = "" if len(nodes) == len(found.checks.nodes) else f" on {', '.join(nodes)}"
-        subject = "" if finding.observed.startswith(f"{finding.subject}=") else f"{finding.subject}: "
-        yield f"{finding.verdict} {finding.rule} {subject}{finding.observed}{where}; {finding.action}"
+    bad = [row for row in make_rows(found.checks) if row.verdict in ("fail", "warn")]
+    for row in bad[:_MOST_FINDINGS]:
+        yield f"{row.verdict} {row.rule} {tell(row)}; {row.action}"
     if len(bad) > _MOST_FINDINGS:
         yield f"and {len(bad) - _MOST_FINDINGS} more: commbench check"

@@ -112,3 +112,11 @@ def test_what_cannot_be_is_one_sentence(call: Call, arguments: tuple[str, ...], 
     assert ended.code in (2, 3)
     assert said in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_the_example_of_the_help_runs(call: Call) -> None:
+    shown = call("preflight", "--help").out
+    [example] = re.findall(r"commbench (preflight --engine fake .*)", shown)
+    ended = call(*example.split(), "-q")
+    assert (ended.code, ended.err) == (1, "")
+    assert ended.out.splitlines()[1] == "--exclude=node1"
