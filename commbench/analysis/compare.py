@@ -18,6 +18,7 @@ from commbench.analysis.comparison import (
     Side,
     Verdict,
 )
+from commbench.analysis.disturbed import blur, disturbance_notes, quiet_runs, was_disturbed
 from commbench.analysis.environment import list_differences
 from commbench.analysis.lines import Floats
 from commbench.analysis.matching import MatchedCase, Timing, launch_timings, match_cases
@@ -34,10 +35,12 @@ _NEIGHBOUR_SHARE = 0.5  # of a case's change: a size beside it that changed by s
 def compare_runs(base: Sequence[Run], new: Sequence[Run], rules: Rules) -> Comparison:
     """The comparison of at least one run a side. Raises UsageError for a run that is on both sides beside others."""
     same = _is_same(base, new)
-    timings = [[launch_timings(run) for run in side] for side in (base, new)]
-    matched, unmatched = match_cases(*timings)
+    quiet = [quiet_runs(side) for side in (base, new)]
+    matched, unmatched = match_cases(*([launch_timings(run) for run in side] for side in quiet))
     differences = list_differences([run.record for run in base], [run.record for run in new])
     cases, links = _same_runs(matched) if same else _judge(matched, rules)
+    if any(was_disturbed(side[0]) for side in quiet):
+        cases, links = blur(cases, links)
     return Comparison(
         base=_side(base),
         new=_side(new),
@@ -48,7 +51,8 @@ def compare_runs(base: Sequence[Run], new: Sequence[Run], rules: Rules) -> Compa
         unmatched=tuple(unmatched),
         notes=(
             *side_notes(base, new, same),
-            *stranger_notes(matched, base, new),
+            *disturbance_notes(base, new),
+            *stranger_notes(matched, *quiet),
             *([] if same else knowledge_notes(cases, rules.family_level(bool(links)), rules)),
         ),
         verdict=_verdict(cases, links),
