@@ -138,6 +138,28 @@ def test_a_size_alone_among_its_neighbours_is_not_called() -> None:
     assert case.time.value == pytest.approx(2, rel=0.1)
 
 
+def test_alpha_that_most_of_its_sizes_do_not_bear_out_is_not_called() -> None:
+    """One precise case of eight makes the mean; their median has not changed."""
+    base, new = make_launches(4, level=0.001, noise=0.02), make_launches(4, 50, level=0.001, noise=0.02)
+
+    def with_steady_case(runs: list[Run], times: float) -> list[Run]:
+        return [
+            replace(
+                run,
+                rows=tuple(
+                    replace(row, seconds_median=100e-6 * times) if row.case in (0, 1) else row for row in run.rows
+                ),
+            )
+            for run in runs
+        ]
+
+    pair = with_steady_case(base, 1.0), with_steady_case(new, 1.3)
+    link = net(compare_runs(*pair, Rules()))
+    assert link.alpha is not None
+    assert link.alpha.ratio.value > 1.1
+    assert link.alpha.verdict == "noisy"
+
+
 def test_a_run_against_itself_and_its_copy() -> None:
     run = make_launch(0)
     for other in (run, replace(run, directory=Path("copy"))):
