@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from commbench.analysis.comparison import CaseChange, CoefficientChange, LinkChange
-from commbench.machine.binding import OTHERS_BUSY
+from commbench.results.schema import OTHERS_BUSY
 from commbench.results.store import Run
 
 _REASON = "measured beside other programs"

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Literal
 
 from commbench.machine.host import ROOT
+from commbench.results.schema import OTHERS_BUSY
 
 Bind = Literal["auto", "none"]
 
-OTHERS_BUSY = "not bound: others take"  # how a record says that it was disturbed
 BUSY = 0.25  # from here on other programs take so much of the CPUs that threads had better move about
 _WATCH_SECONDS = 0.2
 
