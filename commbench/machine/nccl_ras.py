@@ -8,7 +8,7 @@ _DEFAULT_ADDRESS = "localhost:28028"
 PATIENCE_SECONDS = 2.0
 # All processes of a node listen on one port, and the system chooses which one gets a connection. One that is stopped
 # never greets; another connection may find another process.
-_GREETING_SECONDS = 0.5
+_GREETING_SECONDS = 0.25
 _MAX_NBYTES = 16 << 20  # about 450 a rank in JSON
 # How long RAS waits for a process that looks unwell; and JSON, which older ones answer with ERROR and go on in text.
 _QUESTION = b"TIMEOUT 1\nSET FORMAT json\nVERBOSE STATUS\n"

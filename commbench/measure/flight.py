@@ -10,7 +10,10 @@ from commbench.plan.groups import format_ranks
 from commbench.results.flight_recorder import GroupProgress, parse_flight
 from commbench.results.nccl_ras import Communicator, Launched, RasStatus, parse_ras
 
-_MOST = 3  # communicators, or groups, that are told of
+_MOST = 3  # communicators, process groups, or other counts in one communicator, that are told of
+# NCCL's ncclProfilerStartTaskEvents, which counts for RAS too.
+_NOT_COUNTED = "those in CUDA graphs, sends and receives are not counted"
+_LONGEST_LIST = 60  # letters of a list of ranks
 
 
 def explain_hang(engine: Engine, environment: Mapping[str, str]) -> str:
@@ -29,7 +32,7 @@ def _explain_by_ras(environment: Mapping[str, str]) -> str:
     if reply is None:
         return ""
     status = parse_ras(reply)
-    return describe_ras(status, os.getpid()) if status else f"RAS: no status within {PATIENCE_SECONDS:g} s."
+    return describe_ras(status, os.getpid()) if status else f"RAS: no readable status within {PATIENCE_SECONDS:g} s."
 
 
 def describe_flight(groups: Sequence[GroupProgress], rank: int) -> str:
@@ -57,7 +60,7 @@ def describe_ras(status: RasStatus, pid: int) -> str:
     if status.total == 1 and status.communicators and status.communicators[0].launched:
         return f"RAS: {_describe(status.communicators[0])}."
     where = "the only communicator" if status.total == 1 else f"each of {status.total} communicators"
-    return f"RAS: in {where} all ranks have launched the same number of collectives."
+    return f"RAS: in {where} all ranks have launched the same number of collectives; {_NOT_COUNTED}."
 
 
 def _describe(communicator: Communicator) -> str:
@@ -74,16 +77,21 @@ def _describe(communicator: Communicator) -> str:
 def _describe_operation(groups: Sequence[Launched]) -> str:
     """`ranks 0-2,4-7 have launched 6650 AllReduce, rank 3 6649`."""
     first, *others = groups
-    told = f"{_name(first.ranks, first.members)} {'has' if first.ranks == 1 else 'have'} launched {first.calls} "
-    told += first.operation or "collectives"
-    return ", ".join([told, *(f"{_name(found.ranks, found.members)} {found.calls}" for found in others)])
+    has = "has" if first.ranks == 1 else "have"
+    told = [
+        f"{_name(first.ranks, first.members)} {has} launched {first.calls} {first.operation or 'collectives'}",
+        *(f"{_name(found.ranks, found.members)} {found.calls}" for found in others[:_MOST]),
+    ]
+    rest = sum(found.ranks for found in others[_MOST:])
+    return ", ".join([*told, f"{rest} rank{'s' * (rest > 1)} other numbers"] if rest else told)
 
 
 def _name(count: int, members: Sequence[int]) -> str:
-    """The ranks by number where all are known, else how many they are."""
-    if len(members) != count:
+    """The ranks by number where all are known and no long list, else how many they are."""
+    names = format_ranks(members)
+    if len(members) != count or len(names) > _LONGEST_LIST:
         return f"{count} rank{'s' * (count != 1)}"
-    return f"rank{'s' * (count != 1)} {format_ranks(members)}"
+    return f"rank{'s' * (count != 1)} {names}"
 
 
 def _more(count: int, what: str) -> str:

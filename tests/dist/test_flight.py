@@ -57,7 +57,7 @@ def test_the_counts_of_a_hang_stand_behind_who_is_to_blame(commands: Commands, t
 def test_a_ras_that_never_answers_holds_up_nothing(commands: Commands, tmp_path: Path) -> None:
     code, said = end_with(signal.SIGSTOP, silent, commands, tmp_path / "run")
     assert code == 124
-    assert " has arrived. RAS: no status within 2 s. " in said
+    assert " has arrived. RAS: no readable status within 2 s. " in said
     assert "Traceback" not in said
 
 

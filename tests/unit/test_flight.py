@@ -14,6 +14,9 @@ from tests.unit.results.ras_samples import BEHIND, EVEN, JSON, OLD, STOPPED, jso
 from tests.unit.results.test_flight_recorder import dump
 
 NAME = "0x5a1f00c0ffee0001"
+SAME = (
+    "all ranks have launched the same number of collectives; those in CUDA graphs, sends and receives are not counted."
+)
 
 
 def say(text: str, pid: int = 4100) -> str:
@@ -50,9 +53,9 @@ def say(text: str, pid: int = 4100) -> str:
         ),
         (
             json_status([{"AllReduce": 0}, {"AllReduce": 0}]),
-            "RAS: in the only communicator all ranks have launched the same number of collectives.",
+            f"RAS: in the only communicator {SAME}",
         ),
-        (EVEN, "RAS: in each of 3 communicators all ranks have launched the same number of collectives."),
+        (EVEN, f"RAS: in each of 3 communicators {SAME}"),
     ],
 )
 def test_who_has_launched_what_and_who_is_missing(text: str, sentence: str) -> None:
@@ -68,6 +71,17 @@ def test_many_communicators_are_counted() -> None:
     told = describe_ras(RasStatus((one,) * 5, 7), 1)
     assert told.count(NAME) == 3
     assert told.endswith("; and in 2 more communicators.")
+
+
+def test_lists_and_differences_are_bounded() -> None:
+    scattered = [{"AllReduce": 5 - rank % 2} for rank in range(200)]
+    assert say(json_status(scattered)) == (
+        f"RAS: communicator {NAME} (200 ranks): 100 ranks have launched 5 AllReduce, 100 ranks 4."
+    )
+    assert say(json_status([{"AllReduce": 9 - rank} for rank in range(8)])) == (
+        f"RAS: communicator {NAME} (8 ranks): rank 0 has launched 9 AllReduce, rank 1 8, rank 2 7, rank 3 6, "
+        "4 ranks other numbers."
+    )
 
 
 def test_a_group_that_waits_is_told_of_and_one_that_does_not_is_left_out() -> None:
@@ -101,5 +115,5 @@ def test_nothing_is_asked_where_nothing_is_nccls() -> None:
 def test_a_ras_that_says_nothing_is_told_and_none_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     assert explain_hang(engine(), {"NCCL_RAS_ENABLE": "0"}) == ""
     monkeypatch.setattr("commbench.measure.flight.ask_ras", lambda environment: "OK\nOK\nNCCL version")
-    assert explain_hang(engine(), {}) == "RAS: no status within 2 s."
+    assert explain_hang(engine(), {}) == "RAS: no readable status within 2 s."
     assert parse_flight(engine().flight_record()) == ()
