@@ -44,7 +44,7 @@ class Communicator:
 
 @dataclass(frozen=True, slots=True)
 class RasStatus:
-    """An answer: `total` communicators, and those of them that it tells of; `pids` of processes, as far as it tells."""
+    """An answer: `total` communicators, and those of them that it tells of; the `pids` that answered, in JSON alone."""
 
     communicators: tuple[Communicator, ...]
     total: int
@@ -75,7 +75,6 @@ class _JsonMissingStatus:
 @dataclass(frozen=True, slots=True)
 class _JsonMissing:
     rank: int
-    pid: int
     status: _JsonMissingStatus
 
 
@@ -100,8 +99,8 @@ def _read_json(body: str) -> RasStatus | None:
     except (msgspec.MsgspecError, RecursionError):
         return None
     found = tuple(_communicator(one) for one in status.communicators)
-    pids = frozenset(rank.pid for one in status.communicators for rank in (*one.ranks, *one.missing_ranks))
-    return RasStatus(found, len(found), pids)
+    pids = {rank.pid for one in status.communicators for rank in one.ranks}
+    return RasStatus(found, len(found), frozenset(pids))
 
 
 def _communicator(told: _JsonCommunicator) -> Communicator:
@@ -133,7 +132,9 @@ class _Draft:
     missing_members: list[int] = field(default_factory=list)
 
     def done(self) -> Communicator:
-        launched = tuple(Launched(*counted, tuple(members)) for *counted, members in self.launched)
+        launched = tuple(
+            Launched(operation, calls, ranks, tuple(members)) for operation, calls, ranks, members in self.launched
+        )
         return Communicator(self.name, self.size, launched, self.missing, tuple(self.missing_members))
 
 

@@ -61,7 +61,7 @@ def test_json_names_every_rank():
         Launched("AllReduce", 941, 2, (0, 1)),
         Launched("AllReduce", 940, 1, (2,)),
     )
-    assert status == RasStatus((Communicator(NAME, 4, launched, 1, (3,)),), 1, frozenset(range(4100, 4104)))
+    assert status == RasStatus((Communicator(NAME, 4, launched, 1, (3,)),), 1, frozenset(range(4100, 4103)))
 
 
 def test_a_rank_that_answers_and_has_left_the_communicator_is_not_missing():
