@@ -16,6 +16,7 @@ from commbench.machine.host import ROOT
 
 Bind = Literal["auto", "none"]
 
+OTHERS_BUSY = "not bound: others take"  # how a record says that it was disturbed
 BUSY = 0.25  # from here on other programs take so much of the CPUs that threads had better move about
 _WATCH_SECONDS = 0.2
 
@@ -73,7 +74,7 @@ def bind_threads(bind: Bind, local_rank: int, local_size: int, pci_address: str 
     if bind == "none":
         return f"cpu {_shown(allowed)} (--bind none)"
     if busy >= BUSY:
-        return f"cpu {_shown(allowed)} (not bound: others take {busy:.0%} of the CPUs)"
+        return f"cpu {_shown(allowed)} ({OTHERS_BUSY} {busy:.0%} of the CPUs)"
     near = local_cpus(pci_address) if pci_address else set()
     chosen, why = choose_cpus(allowed, online_cpus(), local_rank, local_size, near)
     polling = 0

@@ -29,6 +29,7 @@ from commbench.preflight.line_rate import read_line_rate
 from commbench.preflight.moved import find_moved
 from commbench.preflight.passive import check_node, judge_world, read_own_facts
 from commbench.preflight.request import Hints, PreflightRequest
+from commbench.preflight.wiring import find_link_class
 from commbench.report.preflight import Preflight, Stage
 from commbench.results.finding import Verdict
 from commbench.units import format_seconds
@@ -122,7 +123,7 @@ def _work(
         with watchdog.watching("the wait for rank 0"):
             return follow(board, engine, place, read, lambda: watchdog.step(0.0))
     with watchdog.watching("the preflight", allowed_seconds=float("inf")):
-        bench = LiveBench(board, engine, read)
+        bench = LiveBench(board, engine, read, partial(find_link_class, engine, reports or ()))
         conductor.run(bench)
         if reports:
             conductor.add(_moved_stage(bench, reports, conductor.clock))
