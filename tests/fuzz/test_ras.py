@@ -16,7 +16,7 @@ EXAMPLES = 60
 OTHERS = [text.encode() for text in SAMPLES.values()]
 
 
-def say(data: bytes) -> str | None:
+def say(data: bytes, _name: str | None = None) -> str | None:
     """What a message says of an answer; None where it is no status."""
     status = parse_ras(data.decode(errors="replace"))
     return None if status is None else describe_ras(status, 4100)
