@@ -17,6 +17,7 @@ from commbench.errors import CommbenchError, RendezvousError
 from commbench.launch.environment import RankPlace, expected_hosts
 from commbench.machine.facts import Facts
 from commbench.machine.network import CHOICE_VARIABLE, choose_interface, is_loopback
+from commbench.measure.flight import explain_hang
 from commbench.measure.rendezvous import join
 from commbench.measure.watchdog import Watchdog
 from commbench.preflight.bench import LiveBench, PaperBench, follow
@@ -93,6 +94,7 @@ def run_rank(
                 conductor.checks = judge_world(reports, rules)
                 conductor.add(_check_stage(conductor.checks, clock))
             engine = _connect(request, place, board, watchdog, clock)
+            watchdog.ask_library(partial(explain_hang, engine, os.environ))
             return _work(place, conductor, board, engine, watchdog, reports, present, read)
         except CommbenchError as error:
             if watchdog.was_stopped:
