@@ -6,11 +6,11 @@ Rank 0 looks at everybody's beats and speaks. Should it be the one that is missi
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from commbench.engines.base import Board
-from commbench.measure.heartbeat import Heartbeat
+from commbench.measure.heartbeat import Beat, Heartbeat
 from commbench.measure.whereabouts import describe_failure, describe_stall, find_ranks, name_ranks
 
 _LOOK_BEATS = 2.5  # between two looks at all beats: one may be late
@@ -83,6 +83,11 @@ class Monitor:
         """All ranks are here; they run on `hosts`."""
         self._hosts = hosts
 
+    def tell(self, verdict: str) -> None:
+        """Let all ranks know that this one has spoken, also those that are stuck. Takes some beats."""
+        self._heartbeat.say(verdict)
+        self._heartbeat.pause(_LOOK_BEATS)
+
     def stop(self) -> None:
         """The run is over: no sign of life is expected any more."""
         self._heartbeat.stop()
@@ -95,6 +100,11 @@ class Monitor:
         """Who is gone, after a collective failed here for `reason`. Takes some beats."""
         self._heartbeat.fail(reason)
         return self._blame(describe_failure, wants_stacks=False)
+
+    def find_silent(self) -> tuple[int, ...]:
+        """The ranks that give no sign of life; none where there is no board any more. Takes some beats."""
+        looked = self._look_twice()
+        return find_ranks(*looked).silent if looked else ()
 
     def _blame(self, describe: Callable[..., str], wants_stacks: bool) -> Blame:
         if self._rank == 0:
@@ -120,16 +130,11 @@ class Monitor:
         return heartbeat.verdict
 
     def _investigate(self, describe: Callable[..., str], wants_stacks: bool) -> Blame:
-        heartbeat, size = self._heartbeat, len(self._hosts)
-        question = _Question(self.ask_library)
-        heartbeat.watch(range(size))
+        heartbeat, question = self._heartbeat, _Question(self.ask_library)
         if wants_stacks:
             heartbeat.ask_for_stacks()
-        heartbeat.pause(1.5)
-        before = heartbeat.others
-        heartbeat.pause(_LOOK_BEATS)
-        after = heartbeat.others
-        if after is before or not len(before) == len(after) == size:  # there is no board any more
+        looked = self._look_twice()
+        if looked is None:
             if self._rank == 0:  # whose host is alive, for it speaks
                 return Blame("no rank's signs of life can be read", library=question.answer())
             return Blame(
@@ -137,9 +142,18 @@ class Monitor:
                 ranks=(0,),
                 library=question.answer(),
             )
-        found = find_ranks(before, after)
-        text = describe(found, after, self._hosts, self._rank)
+        found = find_ranks(*looked)
+        text = describe(found, looked[1], self._hosts, self._rank)
         library = question.answer()  # before the verdict: with it the others end, whom the library may ask
-        heartbeat.say(text)
-        heartbeat.pause(_LOOK_BEATS)  # the others read it, and then the store may go
+        self.tell(text)  # and then the store may go
         return Blame(text, ranks=found.silent, library=library)
+
+    def _look_twice(self) -> tuple[Mapping[int, Beat], Mapping[int, Beat]] | None:
+        """The beats of all ranks at two moments that are far enough apart; None where there is no board any more."""
+        heartbeat, size = self._heartbeat, len(self._hosts)
+        heartbeat.watch(range(size))
+        heartbeat.pause(1.5)
+        before = heartbeat.others
+        heartbeat.pause(_LOOK_BEATS)
+        after = heartbeat.others
+        return None if after is before or not len(before) == len(after) == size else (before, after)

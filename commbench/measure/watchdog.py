@@ -105,6 +105,15 @@ class Watchdog:
         if self._monitor:
             self._monitor.ask_library = explain
 
+    def find_silent(self) -> tuple[int, ...]:
+        """The ranks that give no sign of life, as far as can be seen. Takes some beats."""
+        return self._monitor.find_silent() if self._monitor else ()
+
+    def tell(self, verdict: str) -> None:
+        """Let all ranks know that this one, rank 0, has spoken: also those that are stuck. Takes some beats."""
+        if self._monitor:
+            self._monitor.tell(verdict)
+
     @property
     def verdict(self) -> str:
         """What another rank has said of who is to blame; empty if nobody has."""

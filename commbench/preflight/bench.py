@@ -1,12 +1,13 @@
 """Who carries out what the conductor orders: the ranks of a launcher, by way of their board, or an engine on paper.
 
 Rank 0 conducts. It puts an order on the board, does its own part, and waits for the others' answers, but no longer than
-the order's patience: whoever is silent then is left behind, and named. No rank ever waits for all ranks at once but in
-the library, and there not longer than its timeout; so one that is dead or stopped costs an order's patience, no more.
+the order's patience: whoever is silent then is left behind, and named. Who gives no sign of life either is dead, and no
+group with it is tried again. No rank ever waits for all ranks at once but in the library, and there not longer than its
+timeout; so one that is dead or stopped costs an order's patience, no more.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
@@ -51,6 +52,15 @@ class Bench(Protocol):
         """Ranks that did not answer the last order."""
         ...
 
+    @property
+    def dead(self) -> frozenset[int]:
+        """Ranks that gave no sign of life when they did not answer."""
+        ...
+
+    def find_dead_still(self) -> frozenset[int]:
+        """Those of the dead that give no sign of life now either."""
+        ...
+
     def now_seconds(self) -> float: ...
 
     def link_class(self, ranks: Ranks) -> str:
@@ -70,6 +80,7 @@ class PaperBench:
     """The fake engine, which speaks for all ranks. The groups of a trial run at the same time."""
 
     silent: frozenset[int] = frozenset()
+    dead: frozenset[int] = frozenset()
 
     def __init__(self, engine: Engine, clock: VirtualClock) -> None:
         self.world = engine.world
@@ -80,6 +91,9 @@ class PaperBench:
         self._runner = TrialRunner(engine)
         self._engine = engine
         self.fits = partial(_fits, engine)
+
+    def find_dead_still(self) -> frozenset[int]:
+        return self.dead
 
     def link_class(self, ranks: Ranks) -> str:
         return self._engine.link(Group("", ranks)).link_class
@@ -101,12 +115,23 @@ class PaperBench:
 
 
 class LiveBench:
-    """The ranks that a launcher started, from rank 0, whose own part `engine` does."""
+    """The ranks that a launcher started, from rank 0, whose own part `engine` does.
+
+    `find_lifeless`: which ranks give no sign of life; it takes a few seconds.
+    """
 
     def __init__(
-        self, board: Board, engine: Engine, read_facts: Callable[[], Facts], wiring: Callable[[Ranks], str]
+        self,
+        board: Board,
+        engine: Engine,
+        read_facts: Callable[[], Facts],
+        wiring: Callable[[Ranks], str],
+        find_lifeless: Callable[[], Collection[int]],
     ) -> None:
         self.silent: frozenset[int] = frozenset()
+        self.dead: frozenset[int] = frozenset()
+        self._asked_about: frozenset[int] = frozenset()
+        self._find_lifeless = find_lifeless
         self.world = engine.world
         self.backend = engine.backend
         self.verifies = engine.data is not None
@@ -121,15 +146,28 @@ class LiveBench:
         return time.monotonic()
 
     def run(self, trials: Sequence[Trial], timeout_seconds: float) -> list[list[TrialResult]]:
-        order = Order("trials", tuple(trials), timeout_seconds)
-        number = self._post(order)
+        dead = self.dead
+        alive = [replace(trial, groups=tuple(filter(dead.isdisjoint, trial.groups))) for trial in trials]
+        number = self._post(Order("trials", tuple(alive), timeout_seconds))
         began = time.monotonic()
-        mine = self._runner.run(order.trials, timeout_seconds)
+        mine = self._runner.run(alive, timeout_seconds)
         texts = self._collect(number, began + timeout_seconds + _GRACE_SECONDS)
         answers = {rank: msgspec.json.decode(text, type=list[Answer]) for rank, text in texts.items()}
         answers[0] = mine
         self.silent = frozenset(range(self.world.size)) - answers.keys()
-        return merge_answers(trials, answers)
+        self._look_for_life()
+        merged = zip(trials, merge_answers(alive, answers), strict=True)
+        return [_with_the_dead(trial, found, dead) for trial, found in merged]
+
+    def _look_for_life(self) -> None:
+        """Of ranks that are silent for the first time; those that live wait for one that does not."""
+        if new := self.silent - self._asked_about:
+            self.dead |= new.intersection(self._find_lifeless())
+            self._asked_about |= new
+
+    def find_dead_still(self) -> frozenset[int]:
+        """Those of the dead that give no sign of life now either."""
+        return self.dead.intersection(self._find_lifeless()) if self.dead else self.dead
 
     def read_facts(self, seconds: float) -> list[Facts]:
         """The facts of every node that answers within `seconds`, read anew by its first rank."""
@@ -151,7 +189,7 @@ class LiveBench:
     def _collect(self, number: int, give_up: float) -> dict[int, str]:
         """The answers of the other ranks; those that were silent before share one last second."""
         answers = {}
-        others = range(1, self.world.size)
+        others = set(range(1, self.world.size)) - self.dead
         for rank in sorted(others, key=lambda rank: rank in self.silent):
             if rank in self.silent:
                 give_up = min(give_up, time.monotonic() + _LAST_SECOND)
@@ -162,6 +200,17 @@ class LiveBench:
                 answers[rank] = self._board.get([key])[0]
                 self._board.delete(key)
         return answers
+
+
+def _with_the_dead(trial: Trial, found: list[TrialResult], dead: frozenset[int]) -> list[TrialResult]:
+    """The results of all groups of `trial`; `found`: of those without the dead, which were tried."""
+    tried = iter(found)
+    return [
+        TrialResult(reason=f"rank {min(gone)} gives no sign of life")
+        if (gone := dead.intersection(ranks))
+        else next(tried)
+        for ranks in trial.groups
+    ]
 
 
 def _fits(engine: Engine, trial: Trial) -> bool:

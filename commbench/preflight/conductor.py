@@ -4,7 +4,7 @@ Each stage says what came of it in a line, or why it was left out; what is known
 deadline always finds a verdict.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -14,6 +14,7 @@ from commbench.analysis.localize import Diagnosis
 from commbench.analysis.racks import guess_racks
 from commbench.analysis.suspects import LATENCY
 from commbench.checks.result import CheckResult
+from commbench.measure.whereabouts import name_ranks
 from commbench.plan.collectives import COLLECTIVES
 from commbench.preflight.bench import Bench
 from commbench.preflight.clock import TAIL_SECONDS, Clock
@@ -77,6 +78,8 @@ class Conductor:
         self._ladder(bench, nbytes, rate, is_right)
         if self.request.soak_seconds and self._pairs is not None:
             self.add(run_soak(self._pairs, min(self.request.soak_seconds, self.clock.left_seconds - TAIL_SECONDS)))
+        if bench.dead:
+            self.add(life_stage(bench.dead, bench.find_dead_still(), self.hosts))
 
     def outcome(self, ended: str = "", is_hang: bool = False) -> Preflight:
         """What is known by now. `ended`: why it is over before its time."""
@@ -178,6 +181,15 @@ class Conductor:
                 factor = COLLECTIVES["broadcast"].bus_factor(2) or 1.0
                 return allowed_seconds(expected, nbytes, factor)
         return None
+
+
+def life_stage(silent: Collection[int], dead: Collection[int], hosts: Sequence[str]) -> Stage:
+    """Ranks that gave no sign of life when they did not answer, and those of them that give none now."""
+    name = "signs of life"
+    if not dead:
+        return Stage(name, "warn", 0.0, f"{name_ranks(sorted(silent), hosts)} gave none for a while, and does again")
+    told = f"none from {name_ranks(sorted(dead), hosts)}: dead, stopped, or its link is down"
+    return Stage(name, "fail", 0.0, told, tuple(dict.fromkeys(hosts[rank] for rank in sorted(dead))))
 
 
 def choose_nbytes(rate: float | None, call_seconds: float, most_nbytes: int) -> int:

@@ -95,9 +95,12 @@ class PairTests:
         return along_rails([circle_round(nodes, turn)], self.cluster.rails)[0]
 
     def measure(self, pairs: Round, into: dict[int, list[PairResult]], is_retest: bool = False) -> None:
-        """One round, its results added to `into` by size. Who has failed too often is not met again."""
+        """One round, its results added to `into` by size. Who has failed too often, or is dead, is not met again.
+
+        What a dead rank did to its partner says nothing of a link.
+        """
         most = _FAILURES_ENOUGH + (_FAILURES_ENOUGH if is_retest else 0)
-        met = [pair for pair in pairs if all(self._failed.get(end, 0) < most for end in pair)]
+        met = [pair for pair in pairs if all(self._failed.get(end, 0) < most for end in pair) and self._lives(pair)]
         if not met:
             return
         began = self.clock.now()
@@ -105,6 +108,8 @@ class PairTests:
         both, there, back = self.bench.run(trials, self.timeout_seconds)
         self.slowest_round_seconds = max(self.slowest_round_seconds, self.clock.now() - began)
         for at, (a, b) in enumerate(met):
+            if not self._lives((a, b)):
+                continue
             self._keep(into, LATENCY_NBYTES, a, b, both[at])
             self._keep(into, LATENCY_NBYTES, b, a, both[at])
             self._keep(into, self.nbytes, a, b, there[at])
@@ -113,6 +118,9 @@ class PairTests:
             for end in (a, b):  # one success clears: a good partner of several dead ones is good
                 self._failed[end] = self._failed.get(end, 0) + 1 if is_failure else 0
         self.rounds += 1
+
+    def _lives(self, pair: tuple[int, int]) -> bool:
+        return self.bench.dead.isdisjoint(self.ranks[end] for end in pair)
 
     def _keep(
         self, into: dict[int, list[PairResult]], nbytes: int, sender: int, receiver: int, result: TrialResult

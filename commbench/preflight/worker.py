@@ -123,7 +123,8 @@ def _work(
         with watchdog.watching("the wait for rank 0"):
             return follow(board, engine, place, read, lambda: watchdog.step(0.0))
     with watchdog.watching("the preflight", allowed_seconds=float("inf")):
-        bench = LiveBench(board, engine, read, partial(find_link_class, engine, reports or ()))
+        wiring = partial(find_link_class, engine, reports or ())
+        bench = LiveBench(board, engine, read, wiring, watchdog.find_silent)
         conductor.run(bench)
         if reports:
             conductor.add(_moved_stage(bench, reports, conductor.clock))
@@ -131,6 +132,8 @@ def _work(
             return _FAILED
         outcome = conductor.outcome()
         present(outcome)
+        if bench.silent:  # who is stuck shall not take rank 0 for gone when the board goes
+            watchdog.tell(outcome.verdict)
         watchdog.dismiss_monitor()
         bench.end(outcome.exit_code)
     return outcome.exit_code

@@ -1,6 +1,7 @@
 """Orders and answers over a board: ranks that answer, one that does not, and a conductor that is gone."""
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -64,7 +65,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_everybody_answers() -> None:
     board = MemoryBoard()
     followers = Followers(board)
-    bench = LiveBench(board, engine_of(0), lambda: facts_of(0), lambda ranks: "loopback")
+    bench = LiveBench(board, engine_of(0), lambda: facts_of(0), lambda ranks: "loopback", set)
     [there, back] = bench.run([Trial("broadcast", 1 << 20, ((0, 1), (2, 3)), samples=2),
                                Trial("broadcast", 1 << 20, ((1, 0), (3, 2)), samples=2)], 1.0)  # fmt: skip
     expected = 1e-5 + (1 << 20) / 10e9  # one step of alpha, and the bytes at the rate of the net
@@ -81,12 +82,34 @@ def test_everybody_answers() -> None:
 def test_who_is_silent_is_named_and_the_others_go_on() -> None:
     board = MemoryBoard()
     followers = Followers(board, mute=(2,))
-    bench = LiveBench(board, engine_of(0), lambda: facts_of(0), lambda ranks: "loopback")
+    bench = LiveBench(board, engine_of(0), lambda: facts_of(0), lambda ranks: "loopback", set)
     for _ in range(2):
         [[good, bad]] = bench.run([Trial("broadcast", 1 << 20, ((0, 1), (2, 3)), samples=1)], 0.1)
         assert good.seconds
         assert (bad.seconds, bad.reason) == ((), "no answer from rank 2")
         assert bench.silent == {2}
+    bench.end(0)
+    followers.join()
+    assert followers.codes == {1: 0, 3: 0}
+
+
+def test_who_gives_no_sign_of_life_is_waited_for_once() -> None:
+    board, asked = MemoryBoard(), Counter[str]()
+    followers = Followers(board, mute=(2,))
+
+    def find_lifeless() -> tuple[int, ...]:
+        asked["times"] += 1
+        return (2,) if asked["times"] < 3 else ()
+
+    bench = LiveBench(board, engine_of(0), lambda: facts_of(0), lambda ranks: "loopback", find_lifeless)
+    trials = [Trial("broadcast", 1 << 20, ((2, 3), (0, 1)), samples=1), Trial("broadcast", 1 << 20, ((0, 2, 3),))]
+    [[bad, good], [worse]] = bench.run(trials, 0.1)
+    assert (bad.reason, worse.reason, bench.dead) == ("no answer from rank 2", "no answer from rank 2", {2})
+    [[bad, good], [worse]] = bench.run(trials, 0.1)
+    assert (bad.reason, worse.reason) == ("rank 2 gives no sign of life",) * 2
+    assert good.seconds
+    assert asked["times"] == 1  # of a dead one nobody asks again
+    assert (bench.find_dead_still(), bench.find_dead_still()) == ({2}, set())
     bench.end(0)
     followers.join()
     assert followers.codes == {1: 0, 3: 0}

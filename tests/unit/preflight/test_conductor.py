@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from commbench.analysis.expectations import read_expectations
-from commbench.preflight.conductor import choose_nbytes
+from commbench.preflight.conductor import choose_nbytes, life_stage
 from commbench.preflight.levels import LEVELS, expected_seconds
 from commbench.preflight.request import Hints, PreflightRequest
 from commbench.preflight.worker import run_on_paper
@@ -88,6 +88,16 @@ def test_a_floor_of_all_ranks_is_judged_too() -> None:
     assert (found.verdict, verdicts(found)["references"], verdicts(found)["pairs"]) == ("fail", "fail", "ok")
     met = run(NET, hints=Hints(read_expectations(text.replace("20.0", "5.0"), "test")))
     assert (met.verdict, verdicts(met)["references"]) == ("ok", "ok")
+
+
+def test_who_is_dead_is_to_blame_and_who_came_back_is_not() -> None:
+    hosts = ("n0", "n0", "n1", "n1")
+    gone = life_stage({2, 3}, {3}, hosts)
+    assert (gone.verdict, gone.culprits) == ("fail", ("n1",))
+    assert "none from rank 3 on n1" in gone.said
+    back = life_stage({2}, set(), hosts)
+    assert (back.verdict, back.culprits) == ("warn", ())
+    assert back.said == "rank 2 on n1 gave none for a while, and does again"
 
 
 @pytest.mark.parametrize(("rate", "nbytes"), [(None, 1 << 20), (25e6, 2 << 20), (1.0, 256 << 10), (1e12, 64 << 20)])
