@@ -4,7 +4,6 @@ Barriers, maxima and texts travel over a gloo group of their own, so that nothin
 CUDA code here has not yet run on a GPU.
 """
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -78,9 +77,7 @@ class TorchEngine:
         return time.perf_counter()
 
     def explain(self, error: Exception) -> str:
-        # gloo: "[file:line] Reason. This is typically caused by …"
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        return re.sub(r"^\[[^\]]*:\d+\] ", "", first).partition(". This is typically")[0]
+        return first_line(error)
 
     def unsupported(self, case: Case) -> str | None:
         """Tries the call once on a group of this rank alone: what the backend lacks, it refuses before it sends.

@@ -1,6 +1,7 @@
 """The rendezvous store of torch, as the place where ranks meet and as the board on which they leave short texts."""
 
 import os
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -92,8 +93,12 @@ def open_board(*, rank: int, size: int, timeout_seconds: float) -> TorchBoard:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says first, without torch's stack."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+    """What an error says first: without torch's stack, gloo's place in its source, and its advice.
+
+    gloo: "[file:line] Reason. This is typically caused by …"
+    """
+    first = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return re.sub(r"\[[^\]]*:\d+\] (?=\D)", "", first).partition(". This is typically")[0].rstrip(".")
 
 
 def _explain(error: Exception, rank: int, where: str, timeout_seconds: float) -> str:

@@ -210,9 +210,11 @@ def _moved_stage(bench: LiveBench, reports: tuple[NodeReport, ...], clock: Clock
 
 
 def _blame(conductor: Conductor, message: str, ranks: tuple[int, ...], hosts: tuple[str, ...] = ()) -> None:
-    """Let the end be a stage, with the hosts of those that are to blame."""
-    named = tuple(dict.fromkeys([*hosts, *(conductor.hosts[rank] for rank in ranks)]))
+    """Let the end be a stage, with the hosts of those that are to blame; of all other nodes at once nobody is."""
+    named = dict.fromkeys([*hosts, *(conductor.hosts[rank] for rank in ranks)])
     known = tuple(host for host in named if host != "?")
+    if 1 < len(known) >= len(set(conductor.hosts)) - 1:
+        known = ()
     conductor.add(Stage("end", "fail" if known else "skip", conductor.clock.spent_seconds, message, known))
 
 
