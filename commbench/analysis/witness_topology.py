@@ -10,6 +10,7 @@ from commbench.results.finding import Finding
 from commbench.results.nccl_log.records import Connection, NcclLog, RankSeen
 from commbench.topology.affinity import nearest_nics
 from commbench.topology.graph import NEARNESS, Topology
+from commbench.topology.group_link import gpu_at
 
 # Without settings NCCL lets GPUs reach each other's memory to this far (src/graph/paths.cc, p2pLevel PXB).
 _PEERS = ("nvlink", "xgmi", "pix", "pxb")
@@ -41,19 +42,12 @@ def gpu_of(topology: Topology, seen: RankSeen | None) -> str | None:
     """The key of a rank's GPU: by its PCI address, else by its index on the node."""
     if seen is None:
         return None
-    if seen.bus_id:
-        for gpu in topology.gpus:
-            if gpu.bus_id and _short(gpu.bus_id) == _short(seen.bus_id):
-                return gpu.key
+    by_address = gpu_at(topology, seen.bus_id)
+    if by_address:
+        return by_address
     if seen.gpu is not None and any(gpu.key == f"GPU{seen.gpu}" for gpu in topology.gpus):
         return f"GPU{seen.gpu}"
     return None
-
-
-def _short(bus_id: str) -> str:
-    """A PCI address with a domain of four digits at most, in small letters."""
-    domain, _, rest = bus_id.lower().partition(":")
-    return f"{domain.lstrip('0')}:{rest}"
 
 
 def link_of_ranks(log: NcclLog, topology: Topology, comm: str) -> Callable[[int, int], str]:
