@@ -1,9 +1,10 @@
 """What the wiring promises against what a log shows was used. Pure: the log's record and a machine in, findings out.
 
-The topology is one machine; every host of the log is held against it.
+The topology is one machine; every host of the log is held against it, or those that it is said to be of.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 
 from commbench.analysis.witness_paths import same_host, setting, why_not_peers
 from commbench.results.finding import Finding
@@ -36,6 +37,21 @@ def judge_against(log: NcclLog, topology: Topology) -> tuple[Finding, ...]:
             ),
         )
     return (*_peers(log, topology), *_nics(log, topology), *_absent_nics(log, topology))
+
+
+def judge_nodes(log: NcclLog, wired: Sequence[tuple[Topology, Collection[str]]]) -> tuple[Finding, ...]:
+    """As `judge_against`, where each topology is that of some hosts alone."""
+    return tuple(finding for topology, hosts in wired for finding in judge_against(_of_hosts(log, hosts), topology))
+
+
+def _of_hosts(log: NcclLog, hosts: Collection[str]) -> NcclLog:
+    """What the processes on some hosts say."""
+    return replace(
+        log,
+        ranks=tuple(seen for seen in log.ranks if seen.host in hosts),
+        connections=tuple(connection for connection in log.connections if connection.host in hosts),
+        nics=tuple(nic for nic in log.nics if nic.host in hosts),
+    )
 
 
 def gpu_of(topology: Topology, seen: RankSeen | None) -> str | None:

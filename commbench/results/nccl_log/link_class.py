@@ -19,12 +19,25 @@ def link_class(
     memory stays unknown, for it crosses the host in any case.
     """
     members = frozenset(ranks)
-    classes = {
-        _class_of(log, connection, link_of_pair)
-        for connection in log.connections
-        if connection.comm == comm and connection.source in members and connection.target in members
-    }
-    return max(classes, key=_ORDER.index, default="unknown")
+    return farthest(found for pair, found in pair_classes(log, comm, link_of_pair).items() if pair <= members)
+
+
+def pair_classes(
+    log: NcclLog, comm: str, link_of_pair: Callable[[int, int], str] | None = None
+) -> dict[frozenset[int], str]:
+    """The link class of every pair of a communicator that is told of, the farther one of several; as `link_class`."""
+    found: dict[frozenset[int], str] = {}
+    for connection in log.connections:
+        if connection.comm == comm:
+            pair = frozenset((connection.source, connection.target))
+            link_class = _class_of(log, connection, link_of_pair)
+            found[pair] = farthest((found.get(pair, link_class), link_class))
+    return found
+
+
+def farthest(link_classes: Iterable[str]) -> str:
+    """The link class of a group with these pairs; `unknown` of none."""
+    return max(link_classes, key=_ORDER.index, default="unknown")
 
 
 def _class_of(log: NcclLog, connection: Connection, link_of_pair: Callable[[int, int], str] | None) -> str:
