@@ -3,7 +3,7 @@
 The topology is one machine; every host of the log is held against it, or those that it is said to be of.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from commbench.analysis.witness_paths import same_host, setting, why_not_peers
@@ -64,16 +64,6 @@ def gpu_of(topology: Topology, seen: RankSeen | None) -> str | None:
     if seen.gpu is not None and any(gpu.key == f"GPU{seen.gpu}" for gpu in topology.gpus):
         return f"GPU{seen.gpu}"
     return None
-
-
-def link_of_ranks(log: NcclLog, topology: Topology, comm: str) -> Callable[[int, int], str]:
-    """The wiring of two ranks of one node, for `link_class`."""
-
-    def link(one: int, other: int) -> str:
-        keys = [gpu_of(topology, log.rank(comm, rank)) for rank in (one, other)]
-        return topology.link_class(keys[0], keys[1]) if keys[0] and keys[1] else "unknown"
-
-    return link
 
 
 def _peers(log: NcclLog, topology: Topology) -> Iterator[Finding]:

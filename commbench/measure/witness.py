@@ -7,7 +7,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -159,20 +158,17 @@ def _link_classes(
     log: "NcclLog", unsure: frozenset[frozenset[int]], whole: set[int], wiring: "Wiring", groups: Sequence[GroupRecord]
 ) -> dict[int, str]:  # fmt: skip
     """By position, of the groups of which every member's log is there and told of, and nothing is in doubt."""
-    from commbench.results.nccl_log.link_class import farthest, pair_classes
+    from commbench.results.nccl_log.link_class import link_class, pair_classes
     from commbench.results.nccl_log.world import WORLD
 
     pairs = pair_classes(log, WORLD, wiring.link_class)
     found = {}
     for position, group in enumerate(groups):
         ranks = read_ranks(group.ranks)
-        told = [pair for pair in map(frozenset, combinations(ranks, 2)) if pair in pairs]
-        in_doubt = any(doubt.issubset(ranks) for doubt in unsure)
-        if in_doubt or not whole.issuperset(ranks) or frozenset[int]().union(*told) != set(ranks):
-            continue
-        link_class = farthest(pairs[pair] for pair in told)
-        if link_class != "unknown":
-            found[position] = link_class
+        is_certain = whole.issuperset(ranks) and not any(doubt.issubset(ranks) for doubt in unsure)
+        told = link_class(pairs, ranks) if is_certain else "unknown"
+        if told != "unknown":
+            found[position] = told
     return found
 
 

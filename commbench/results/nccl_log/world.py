@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from commbench.results.nccl_log.channels import bus_id
+from commbench.results.nccl_log.link_class import Pair
 from commbench.results.nccl_log.records import CommSeen, Connection, NcclLog, RankSeen
 
 WORLD = "world"
-Pair = frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from commbench.analysis.witness import judge, name_ranks
-from commbench.analysis.witness_topology import gpu_of, judge_against, judge_nodes, link_of_ranks
+from commbench.analysis.witness_topology import gpu_of, judge_against, judge_nodes
 from commbench.results.finding import Finding
 from commbench.topology import read_topology
 from tests.unit.results.nccl_log.samples import FAULTS, OLD, SHARED_MEMORY, TORN, modern, read
@@ -235,9 +235,6 @@ def test_each_topology_is_held_against_its_own_hosts_alone():
     assert judge_nodes(log, [(bare, {"n1", "n2"})]) == judge_nodes(log, [])
 
 
-def test_the_wiring_of_two_ranks():
+def test_the_gpu_of_a_rank():
     log = read(ON_GPUS.format(extra="", way="P2P/CUMEM/read"))
-    link = link_of_ranks(log, TOPOLOGY, "0x9")
-    assert link(0, 1) == "nvlink"
-    assert link(0, 7) == "unknown"
     assert gpu_of(TOPOLOGY, log.rank("0x9", 1)) == "GPU3"
