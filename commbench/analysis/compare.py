@@ -18,6 +18,7 @@ from commbench.analysis.comparison import (
     Side,
     Verdict,
 )
+from commbench.analysis.disturbed import blur, disturbance_notes, quiet_runs, was_disturbed
 from commbench.analysis.environment import list_differences
 from commbench.analysis.lines import Floats
 from commbench.analysis.matching import MatchedCase, Timing, launch_timings, match_cases
@@ -34,10 +35,12 @@ _NEIGHBOUR_SHARE = 0.5  # of a case's change: a size beside it that changed by s
 def compare_runs(base: Sequence[Run], new: Sequence[Run], rules: Rules) -> Comparison:
     """The comparison of at least one run a side. Raises UsageError for a run that is on both sides beside others."""
     same = _is_same(base, new)
-    timings = [[launch_timings(run) for run in side] for side in (base, new)]
-    matched, unmatched = match_cases(*timings)
+    quiet = [quiet_runs(side) for side in (base, new)]
+    matched, unmatched = match_cases(*([launch_timings(run) for run in side] for side in quiet))
     differences = list_differences([run.record for run in base], [run.record for run in new])
     cases, links = _same_runs(matched) if same else _judge(matched, rules)
+    if any(was_disturbed(side[0]) for side in quiet):
+        cases, links = blur(cases, links)
     return Comparison(
         base=_side(base),
         new=_side(new),
@@ -48,7 +51,8 @@ def compare_runs(base: Sequence[Run], new: Sequence[Run], rules: Rules) -> Compa
         unmatched=tuple(unmatched),
         notes=(
             *side_notes(base, new, same),
-            *stranger_notes(matched, base, new),
+            *disturbance_notes(base, new),
+            *stranger_notes(matched, *quiet),
             *([] if same else knowledge_notes(cases, rules.family_level(bool(links)), rules)),
         ),
         verdict=_verdict(cases, links),
@@ -97,21 +101,52 @@ def _judge(matched: Sequence[MatchedCase], rules: Rules) -> tuple[list[CaseChang
     level = rules.family_level(bool(coefficients))
     differences = [_case_difference(index, sides, spread, level / len(matched)) for index in range(len(matched))]
     cases = _case_changes(matched, differences, holm([one.p for one in differences], level), rules)
-    return cases, _link_changes(coefficients, sides[0].shape[1], level, rules)
+    estimates = np.array([one.estimate for one in differences])
+    return cases, _link_changes(coefficients, estimates, sides[0].shape[1], level, rules, spread.level_variance)
 
 
 def _link_changes(
-    coefficients: Sequence[Coefficients], base_launches: int, level: float, rules: Rules
+    coefficients: Sequence[Coefficients],
+    estimates: Floats,
+    base_launches: int,
+    level: float,
+    rules: Rules,
+    level_variance: float,
 ) -> list[LinkChange]:
     values = [one for found in coefficients for one in (found.alpha, found.beta)]
     first = level / max(1, sum(one is not None for one in values))
-    changes = [_value_difference(one, base_launches, first, rules.assumed_spread) if one else None for one in values]
+    changes = [
+        _value_difference(one, base_launches, first, rules.assumed_spread, level_variance) if one else None
+        for one in values
+    ]
     rejected = iter(holm([one.p for one in changes if one], level))
     judged = [_coefficient(one, next(rejected), rules) if one else None for one in changes]
-    return [
-        LinkChange(found.link_class, judged[2 * place], _inverted(judged[2 * place + 1]))
-        for place, found in enumerate(coefficients)
-    ]
+    links = []
+    for place, found in enumerate(coefficients):
+        alpha, beta = judged[2 * place : 2 * place + 2]
+        links.append(
+            LinkChange(
+                found.link_class,
+                _borne_out(alpha, beta, found.alpha, estimates),
+                _inverted(_borne_out(beta, alpha, found.beta, estimates)),
+            )
+        )
+    return links
+
+
+def _borne_out(
+    change: CoefficientChange | None, other: CoefficientChange | None, values: Values | None, estimates: Floats
+) -> CoefficientChange | None:
+    """The change, called only if the median of the sizes that tell it is nearer to it than to no change.
+
+    What the `other` coefficient makes of their time changes as it does.
+    """
+    if change is None or values is None or change.verdict not in ("slower", "faster"):
+        return change
+    beside = (1 - values.share) * (other.ratio.value if other else 1.0)
+    claimed, unchanged = (np.log(values.share * ratio + beside) for ratio in (change.ratio.value, 1.0))
+    median = np.median(estimates[list(values.places)])
+    return change if abs(median - claimed) <= abs(median - unchanged) else replace(change, verdict="noisy")
 
 
 def _log_seconds(cases: Sequence[Sequence[Timing | None]]) -> Floats:
@@ -136,8 +171,13 @@ def _case_difference(case: int, sides: tuple[Floats, Floats], spread: Spread, le
     return t_difference(float(new.mean() - base.mean()), variance, freedom, counts, method)
 
 
-def _value_difference(values: Values, base_launches: int, level: float, assumed: float) -> Difference | None:
-    """Of a coefficient of each launch, over that of the base; None where no launch of a side tells."""
+def _value_difference(
+    values: Values, base_launches: int, level: float, assumed: float, level_variance: float
+) -> Difference | None:
+    """Of a coefficient of each launch, over that of the base; None where no launch of a side tells.
+
+    As of cases, a variance that came out small by luck is raised, to the mean with what its cases make one expect.
+    """
     logs = np.log(np.maximum(values.launches, _LEAST_COEFFICIENT))
     base, new = (side[~np.isnan(side)] for side in (logs[:base_launches], logs[base_launches:]))
     if not len(base) or not len(new):
@@ -151,6 +191,9 @@ def _value_difference(values: Values, base_launches: int, level: float, assumed:
     if freedom < MIN_FREEDOM:
         least = assumed**2 + max(assumed**2, values.variance)  # of the launch's level, and of the cases beside it
         return t_difference(estimate, max(variance, least), ASSUMED_FREEDOM, counts, "assumed")
+    typical = level_variance + values.variance
+    if variance < typical:
+        variance, freedom = (variance + typical) / 2, 2 * freedom
     return t_difference(estimate, variance, float(freedom), counts)
 
 

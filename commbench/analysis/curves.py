@@ -1,8 +1,8 @@
 """Curves: what a fit is made of. All times of one collective over sizes, under conditions that are the same.
 
-Runs on the same hosts with the same software are launches of one source, and their times are put together; the others
-stay apart. So do the two modes, which answer different questions: `throughput` times calls back to back, `latency` one
-call after a barrier.
+Runs on the same hosts with the same software and settings are launches of one source, and their times are put together;
+the others stay apart. So do the two modes, which answer different questions: `throughput` times calls back to back,
+`latency` one call after a barrier.
 """
 
 from collections import defaultdict
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from commbench.analysis.environment import suspicion_of
 from commbench.analysis.lines import Floats
 from commbench.plan.collectives import COLLECTIVES
 from commbench.results.kinds import POINT_TO_POINT
@@ -20,6 +21,7 @@ from commbench.results.summary import GroupSamples
 from commbench.stats import median_interval_ranks
 
 MIN_SIZES = 3  # a line through two always fits
+_A_SETTING = 80  # suspicion from which a variable makes another measurement: NCCL_ALGO does, NCCL_DEBUG does not
 PLAUSIBLE_SECONDS = (1e-12, 1e9)  # a time outside is a damaged file's, or a clock's that stood still
 FITTED_STATUSES = frozenset({"ok", "noisy", "partial", "incomplete"})
 
@@ -126,7 +128,7 @@ class _Value:
 
 
 def group_launches(launches: Sequence[Launch]) -> list[list[Launch]]:
-    """The launches by machine, in the order given: the same software on the same kind of processor."""
+    """The launches by machine, in the order given: the same software and settings on the same kind of processor."""
     by_machine: dict[object, list[Launch]] = {}
     for launch in launches:
         by_machine.setdefault(_machine(launch.run.record), []).append(launch)
@@ -135,7 +137,8 @@ def group_launches(launches: Sequence[Launch]) -> list[list[Launch]]:
 
 def _machine(record: RunRecord) -> tuple[object, ...]:
     processors = frozenset(host.cpu for host in record.hosts)
-    return record.engine, record.backend, processors, tuple(sorted(record.versions.items()))
+    settings = {name: value for name, value in record.environment.items() if suspicion_of(name)[0] >= _A_SETTING}
+    return record.engine, record.backend, processors, *(frozenset(own.items()) for own in (record.versions, settings))
 
 
 def make_curves(launches: Sequence[Launch]) -> tuple[list[Curve], list[Unfitted]]:

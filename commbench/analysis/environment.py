@@ -66,12 +66,13 @@ def list_differences(base: Sequence[RunRecord], new: Sequence[RunRecord]) -> lis
     for name in dict.fromkeys((*sides[0], *sides[1])):
         values = [side.get(name, {NOT_SET}) for side in sides]
         if values[0] != values[1]:
-            suspicion, why = _suspicion(name)
+            suspicion, why = suspicion_of(name)
             found.append(EnvironmentDifference(name, _words(values[0]), _words(values[1]), suspicion, why))
     return sorted(found, key=lambda difference: (-difference.suspicion, difference.name))
 
 
-def _suspicion(name: str) -> tuple[int, str]:
+def suspicion_of(name: str) -> tuple[int, str]:
+    """From 0 to 100 how likely a change of this fact changes times, and why."""
     return next((weight, why) for pattern, weight, why in SUSPICIONS if fnmatchcase(name, pattern))
 
 

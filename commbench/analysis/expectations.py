@@ -29,7 +29,7 @@ from commbench.plan.links import LINK_CLASSES
 from commbench.results.kinds import KINDS
 from commbench.results.schema import Finding, SummaryRow
 from commbench.results.store import Run
-from commbench.units import GB, format_nbytes, parse_nbytes
+from commbench.units import GB, parse_nbytes
 
 Unit = Literal["GB/s", "Gbit/s", "us"]
 
@@ -68,13 +68,15 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         scale = SCALES[self.unit]
         return tuple(bound if bound is None else bound * scale for bound in (self.lower, self.upper))  # type: ignore[return-value]
 
+    def is_of(self, link_class: str, collective: str, ranks: int | None) -> bool:
+        """Whether it speaks of this collective on so many ranks, at whatever size."""
+        is_like = (link_class, collective) == (self.link_class, self.collective)
+        return is_like and (self.ranks is None or self.ranks == ranks)
+
     def holds_for(self, link_class: str, collective: str, nbytes: int, ranks: int | None) -> bool:
         """Bandwidth grows with the size, so a floor at one size holds for larger ones; a time holds for its size."""
-        return (
-            (link_class, collective) == (self.link_class, self.collective)
-            and (self.ranks is None or self.ranks == ranks)
-            and (self.nbytes == nbytes if self.is_time else self.nbytes <= nbytes)
-        )
+        holds_at = self.nbytes == nbytes if self.is_time else self.nbytes <= nbytes
+        return holds_at and self.is_of(link_class, collective, ranks)
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -154,40 +156,21 @@ def allowed_seconds(expectation: Expectation, nbytes: int, bus_factor: float) ->
     return bus_factor * nbytes / lower if lower else None
 
 
-def judge(row: SummaryRow, expectations: Sequence[Expectation]) -> Finding:
-    """`ok`, `fail`, or `skip` where there is no reference or no time."""
-    subject = (
-        f"{row.collective} {format_nbytes(row.size_bytes or 0)}, {row.ranks} ranks, {row.group} over {row.link_class}"
-    )
-    if row.size_bytes is None or row.seconds_median is None:
-        return Finding("expect", subject, "skip", "it has no time")
-    expected = find_expectation(expectations, row.link_class, row.collective, row.size_bytes, row.ranks)
-    if expected is None:
-        return Finding("expect", subject, "skip", "no reference for this link class, collective and size")
-    if not expected.is_time and row.busbw_gbps is None:
-        return Finding("expect", subject, "skip", "it has no bus bandwidth")
-    observed = (
-        row.seconds_median / SCALES["us"] if expected.is_time else (row.busbw_gbps or 0.0) * GB / SCALES[expected.unit]
-    )
-    return _finding(subject, observed, expected)
-
-
-def _finding(subject: str, observed: float, expected: Expectation) -> Finding:
-    unit = expected.unit
+def judge(rule: str, subject: str, expected: Expectation, nbytes: int, seconds: float, bus_factor: float) -> Finding:
+    """`ok` or `fail` of a collective that took `seconds` at `nbytes`, for which `expected` holds."""
+    scale = SCALES[expected.unit]
+    observed = seconds / scale if expected.is_time else bus_factor * nbytes / seconds / scale
     is_worse = expected.upper is not None and observed > expected.upper
     is_better = expected.lower is not None and observed < expected.lower
     if not expected.is_time:
         is_worse, is_better = is_better, is_worse
-    words = [
-        f"{word} {bound:g}" for word, bound in (("at least", expected.lower), ("at most", expected.upper)) if bound
-    ]
-    bound = words[-1] if expected.is_time else words[0]
+    bound = f"at most {expected.upper:g}" if expected.is_time else f"at least {expected.lower:g}"
     return Finding(
-        rule="expect",
+        rule=rule,
         subject=subject,
         verdict="fail" if is_worse else "ok",
-        observed=f"{observed:.4g} {unit}",
-        expected=f"{bound} {unit} ({expected.measured_with})",
+        observed=f"{observed:.4g} {expected.unit}",
+        expected=f"{bound} {expected.unit} ({expected.measured_with})",
         where=expected.source,
         action=_LOOK if is_worse else _REFRESH if is_better else "",
     )

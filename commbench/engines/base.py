@@ -218,6 +218,10 @@ class Engine(Protocol):
         """The texts of all processes in the order of their ranks, on every process."""
         ...
 
+    def flight_record(self) -> str:
+        """JSON of what torch's flight recorder has counted for NCCL; empty where there is none. Waits for nothing."""
+        ...
+
     def close(self) -> None:
         """Let go of groups and buffers."""
         ...

@@ -122,6 +122,9 @@ class CupyEngine:
     def gather_texts(self, text: str) -> list[str]:
         return self._meetings.gather(text, self._meetings.world)
 
+    def flight_record(self) -> str:
+        return ""
+
     def close(self) -> None:
         self._stream.synchronize()
         for communicator in self._communicators.values():

@@ -158,6 +158,9 @@ class FakeEngine:
     def gather_texts(self, text: str) -> list[str]:
         return [text]
 
+    def flight_record(self) -> str:
+        return ""
+
     def close(self) -> None:
         pass
 

@@ -175,6 +175,12 @@ class TorchEngine:
     def gather_texts(self, text: str) -> list[str]:
         return _gather_texts(text)
 
+    def flight_record(self) -> str:
+        # Counts alone: for single calls torch queries CUDA events, which may hang, and no other thread runs meanwhile.
+        dump = getattr(torch._C._distributed_c10d, "_dump_nccl_trace_json", None)  # from 2.5 on, where it has NCCL
+        text: bytes = dump(includeCollectives=False) if dump else b""
+        return text.decode(errors="replace")
+
     def close(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from commbench.machine.host import ROOT
+from commbench.results.schema import OTHERS_BUSY
 
 Bind = Literal["auto", "none"]
 
@@ -73,7 +74,7 @@ def bind_threads(bind: Bind, local_rank: int, local_size: int, pci_address: str 
     if bind == "none":
         return f"cpu {_shown(allowed)} (--bind none)"
     if busy >= BUSY:
-        return f"cpu {_shown(allowed)} (not bound: others take {busy:.0%} of the CPUs)"
+        return f"cpu {_shown(allowed)} ({OTHERS_BUSY} {busy:.0%} of the CPUs)"
     near = local_cpus(pci_address) if pci_address else set()
     chosen, why = choose_cpus(allowed, online_cpus(), local_rank, local_size, near)
     polling = 0

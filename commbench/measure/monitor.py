@@ -4,6 +4,7 @@ Rank 0 looks at everybody's beats and speaks. Should it be the one that is missi
 (and rank 1) speaks after a while. The rest is silent: a thousand ranks need not say the same.
 """
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,23 +17,53 @@ _LOOK_BEATS = 2.5  # between two looks at all beats: one may be late
 _SILENCE_BEATS = 3.5  # of rank 0, after which another one speaks
 _VERDICT_BEATS = 15.0  # in which somebody should have spoken
 _TICK_SECONDS = 0.1
+_LIBRARY_SECONDS = 0.5  # beyond what the beats take, in which the library should have been asked
 
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """Who is to blame, as a part of a sentence, and their ranks. `is_quiet`: another rank says it."""
+    """Who is to blame, as a part of a sentence, and their ranks. `is_quiet`: another rank says it.
+
+    `library`: sentences on what the library has counted; empty if it says nothing.
+    """
 
     text: str
     is_quiet: bool = False
     ranks: tuple[int, ...] = ()
+    library: str = ""
+
+    def behind(self, sentence: str) -> str:
+        """`sentence`, and behind it what the library says."""
+        return f"{sentence} {self.library}".rstrip()
+
+
+class _Question:
+    """The library is asked, beside the beats, what it has counted: it may take as long as they do."""
+
+    def __init__(self, ask: Callable[[], str]) -> None:
+        self._said = ""
+        self._ask = ask
+        self._thread = threading.Thread(target=self._run, name="commbench-library", daemon=True)
+        self._thread.start()
+
+    def answer(self) -> str:
+        self._thread.join(_LIBRARY_SECONDS)
+        return self._said
+
+    def _run(self) -> None:
+        self._said = self._ask()
 
 
 class Monitor:
-    """This rank's part in finding out who is missing. `look` says how far this rank is, and in what."""
+    """This rank's part in finding out who is missing. `look` says how far this rank is, and in what.
+
+    `ask_library`, where it is set, returns sentences on what the library has counted; called in a thread of its own.
+    """
 
     def __init__(
         self, board: Board, rank: int, size: int, look: Callable[[], tuple[int, str]], *, speaks_second: bool
     ) -> None:
+        self.ask_library: Callable[[], str] = str
         self._rank = rank
         self._hosts: Sequence[str] = ["?"] * size
         self._speaks_second = speaks_second
@@ -90,6 +121,7 @@ class Monitor:
 
     def _investigate(self, describe: Callable[..., str], wants_stacks: bool) -> Blame:
         heartbeat, size = self._heartbeat, len(self._hosts)
+        question = _Question(self.ask_library)
         heartbeat.watch(range(size))
         if wants_stacks:
             heartbeat.ask_for_stacks()
@@ -99,13 +131,15 @@ class Monitor:
         after = heartbeat.others
         if after is before or not len(before) == len(after) == size:  # there is no board any more
             if self._rank == 0:  # whose host is alive, for it speaks
-                return Blame("no rank's signs of life can be read")
+                return Blame("no rank's signs of life can be read", library=question.answer())
             return Blame(
                 f"{name_ranks([0], self._hosts)} does not answer: it has died, is stopped, or its link is down",
                 ranks=(0,),
+                library=question.answer(),
             )
         found = find_ranks(before, after)
         text = describe(found, after, self._hosts, self._rank)
+        library = question.answer()  # before the verdict: with it the others end, whom the library may ask
         heartbeat.say(text)
         heartbeat.pause(_LOOK_BEATS)  # the others read it, and then the store may go
-        return Blame(text, ranks=found.silent)
+        return Blame(text, ranks=found.silent, library=library)

@@ -100,6 +100,11 @@ class Watchdog:
         """From now on let `monitor` say who is to blame."""
         self._monitor = monitor
 
+    def ask_library(self, explain: Callable[[], str]) -> None:
+        """From now on let `explain` add what the library has counted: sentences, or nothing."""
+        if self._monitor:
+            self._monitor.ask_library = explain
+
     @property
     def verdict(self) -> str:
         """What another rank has said of who is to blame; empty if nobody has."""
@@ -137,7 +142,8 @@ class Watchdog:
         self._blaming.acquire()  # never released: the process is ending, and one verdict is enough
         self._watched = None
         found = self._monitor.blame_failure(reason) if self._monitor else Blame("a peer has died or its link is down")
-        return TransportError(f"{what} failed: {found.text} ({reason}).", is_quiet=found.is_quiet, ranks=found.ranks)
+        message = found.behind(f"{what} failed: {found.text} ({reason}).")
+        return TransportError(message, is_quiet=found.is_quiet, ranks=found.ranks)
 
     def _begin(self, what: str, allowed_seconds: float) -> None:
         self.position += 1
@@ -190,8 +196,8 @@ class Watchdog:
         if time.monotonic() - self._alarm_at < _ALARM_GRACE_SECONDS or not self._blaming.acquire(blocking=False):
             return
         found = monitor.blame_failure(monitor.alarm)
-        message = "" if found.is_quiet else f"{watched.what} failed: {found.text} ({monitor.alarm})."
-        self._end("failed", message, TransportError.exit_code, found.ranks)
+        message = found.behind(f"{watched.what} failed: {found.text} ({monitor.alarm}).")
+        self._end("failed", "" if found.is_quiet else message, TransportError.exit_code, found.ranks)
 
     def _check_deadline(self) -> None:
         watched = self._watched
@@ -202,7 +208,7 @@ class Watchdog:
             return
         found = self._monitor.blame_stall() if self._monitor else Blame("look for a rank that is stopped")
         limit = "--timeout" if self._ends_at is None else "--budget"
-        message = (
+        message = found.behind(
             f"{watched.what} hangs: no progress for {waited:.0f} s, at most {watched.allowed_seconds:.3g} s were "
             f"allowed ({limit}); {found.text}."
         )

@@ -1,8 +1,10 @@
 """One process of a sweep, from joining the world to the last case: the order of things, told from the top."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from commbench.machine.binding import BUSY, busy_fraction
 from commbench.machine.heap import steady_heap
 from commbench.measure.case_state import describe
 from commbench.measure.fitting import plan_what_fits
+from commbench.measure.flight import explain_hang
 from commbench.measure.gpu_watch import find_gpu_state, raise_clocks
 from commbench.measure.overlap import measure_overlap
 from commbench.measure.recorder import Progress, Recorder, Unrecorded
@@ -92,6 +95,7 @@ def _measure(
         talk.warn(warning)
     with watchdog.watching("the connection of all ranks"):
         engine = _open_engine(request, place, board)
+    watchdog.ask_library(partial(explain_hang, engine, os.environ))
     with guarded(engine, watchdog, "the preparation of the run"):
         request = take_request(engine, request)
         cases, shrunk = plan_what_fits(engine, request)

@@ -8,6 +8,7 @@ the library, and there not longer than its timeout; so one that is dead or stopp
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -16,8 +17,8 @@ from commbench.engines.base import Board, Engine
 from commbench.engines.fake import VirtualClock
 from commbench.launch.environment import RankPlace
 from commbench.machine.facts import Facts
-from commbench.plan.groups import World
-from commbench.plan.trials import Trial, TrialResult
+from commbench.plan.groups import Group, World
+from commbench.plan.trials import Ranks, Trial, TrialResult
 from commbench.preflight.gather import pack, unpack
 from commbench.preflight.trials import Answer, TrialRunner, merge_answers
 
@@ -25,6 +26,7 @@ _ASK_SECONDS = 0.02  # asked again rather than waited for: a wait holds the boar
 _ASKED_PER_SECOND = 10_000  # that the board's host shall answer
 _GRACE_SECONDS = 1.5  # after the library's timeout, for the answer to arrive
 _LAST_SECOND = 1.0
+_MEMORY_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,14 @@ class Bench(Protocol):
 
     def now_seconds(self) -> float: ...
 
+    def link_class(self, ranks: Ranks) -> str:
+        """The slowest kind of link that these ranks must cross."""
+        ...
+
+    def fits(self, trial: Trial) -> bool:
+        """Whether its buffers fit into half of the memory that is free where rank 0 runs."""
+        ...
+
     def run(self, trials: Sequence[Trial], timeout_seconds: float) -> list[list[TrialResult]]:
         """By trial and group what was measured; `timeout_seconds` for each call, and for the whole a little more."""
         ...
@@ -68,6 +78,11 @@ class PaperBench:
         self.now_seconds = engine.now_seconds
         self._clock = clock
         self._runner = TrialRunner(engine)
+        self._engine = engine
+        self.fits = partial(_fits, engine)
+
+    def link_class(self, ranks: Ranks) -> str:
+        return self._engine.link(Group("", ranks)).link_class
 
     def run(self, trials: Sequence[Trial], timeout_seconds: float) -> list[list[TrialResult]]:
         answers = [self._run_together(trial, timeout_seconds) for trial in trials]
@@ -88,11 +103,15 @@ class PaperBench:
 class LiveBench:
     """The ranks that a launcher started, from rank 0, whose own part `engine` does."""
 
-    def __init__(self, board: Board, engine: Engine, read_facts: Callable[[], Facts]) -> None:
+    def __init__(
+        self, board: Board, engine: Engine, read_facts: Callable[[], Facts], wiring: Callable[[Ranks], str]
+    ) -> None:
         self.silent: frozenset[int] = frozenset()
         self.world = engine.world
         self.backend = engine.backend
         self.verifies = engine.data is not None
+        self.link_class = wiring
+        self.fits = partial(_fits, engine)
         self._board = board
         self._runner = TrialRunner(engine)
         self._read_facts = read_facts
@@ -143,6 +162,10 @@ class LiveBench:
                 answers[rank] = self._board.get([key])[0]
                 self._board.delete(key)
         return answers
+
+
+def _fits(engine: Engine, trial: Trial) -> bool:
+    return engine.needed_nbytes(trial.case(Group("", trial.groups[0]))) <= _MEMORY_SHARE * engine.available_nbytes()
 
 
 def follow(

@@ -19,9 +19,10 @@ from commbench.preflight.bench import Bench
 from commbench.preflight.clock import TAIL_SECONDS, Clock
 from commbench.preflight.line_rate import LineRate, judge_line_rate
 from commbench.preflight.pairs import PairTests
+from commbench.preflight.references import OF_PAIRS, ReferenceTests
 from commbench.preflight.request import Hints, PreflightRequest
 from commbench.preflight.soak import run_soak
-from commbench.preflight.world_trials import first_answer, inside_nodes, ladder, right_data
+from commbench.preflight.world_trials import everyone, first_answer, inside_nodes, ladder, right_data
 from commbench.report.preflight import PairSearch, Preflight, Stage
 from commbench.results.finding import Verdict
 from commbench.units import format_nbytes
@@ -70,6 +71,9 @@ class Conductor:
         nbytes = choose_nbytes(rate, level.call_seconds, level.most_nbytes)
         self._inside(bench, nbytes, rate)
         self._between(bench, nbytes, rate)
+        timeout = self._timeout(nbytes, rate)
+        hosts, expectations = self._node_hosts(bench), self.hints.expectations
+        self.add(ReferenceTests(bench, hosts, expectations, nbytes, timeout, self.clock).run())
         self._ladder(bench, nbytes, rate, is_right)
         if self.request.soak_seconds and self._pairs is not None:
             self.add(run_soak(self._pairs, min(self.request.soak_seconds, self.clock.left_seconds - TAIL_SECONDS)))
@@ -90,6 +94,7 @@ class Conductor:
             checks=self.checks,
             ended=ended,
             is_hang=is_hang,
+            link_class=self._bench.link_class(everyone(self._bench.world)) if self._bench else "",
         )
 
     def _searches(self) -> tuple[PairSearch, ...]:
@@ -166,8 +171,8 @@ class Conductor:
 
     def _allowed_seconds(self, bench: Bench, ranks: Sequence[int], nbytes: int) -> float | None:
         """Up to which time a transfer of a pair is as expected; None without a reference."""
-        link_class = "net" if bench.world.nodes_of(ranks) > 1 else "loopback"
-        for collective in ("send_recv", "point_to_point", "broadcast"):
+        link_class = bench.link_class(tuple(ranks))
+        for collective in OF_PAIRS:
             expected = find_expectation(self.hints.expectations, link_class, collective, nbytes, 2)
             if expected is not None:
                 factor = COLLECTIVES["broadcast"].bus_factor(2) or 1.0

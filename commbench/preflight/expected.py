@@ -10,7 +10,6 @@ from commbench.units import GB, format_nbytes
 def expectations_of(found: Preflight) -> str:
     """TOML with the usual bandwidth between two nodes, marked as measured here. Latency is left to a sweep."""
     made = []
-    link_class = "net" if len(found.hosts) > 1 else "loopback"
     for search in found.searches:
         usual = [exp(value) for value in search.diagnosis.usual if isfinite(value)]
         if not usual or search.diagnosis.nbytes <= 4096:
@@ -18,7 +17,7 @@ def expectations_of(found: Preflight) -> str:
         rate = search.diagnosis.nbytes / min(usual) / GB
         made.append(
             Expectation(
-                link_class=link_class,
+                link_class=found.link_class,
                 collective="broadcast",
                 size=str(search.diagnosis.nbytes),
                 unit="GB/s",

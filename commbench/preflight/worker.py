@@ -17,6 +17,7 @@ from commbench.errors import CommbenchError, RendezvousError
 from commbench.launch.environment import RankPlace, expected_hosts
 from commbench.machine.facts import Facts
 from commbench.machine.network import CHOICE_VARIABLE, choose_interface, is_loopback
+from commbench.measure.flight import explain_hang
 from commbench.measure.rendezvous import join
 from commbench.measure.watchdog import Watchdog
 from commbench.preflight.bench import LiveBench, PaperBench, follow
@@ -28,6 +29,7 @@ from commbench.preflight.line_rate import read_line_rate
 from commbench.preflight.moved import find_moved
 from commbench.preflight.passive import check_node, judge_world, read_own_facts
 from commbench.preflight.request import Hints, PreflightRequest
+from commbench.preflight.wiring import find_link_class
 from commbench.report.preflight import Preflight, Stage
 from commbench.results.finding import Verdict
 from commbench.units import format_seconds
@@ -92,6 +94,7 @@ def run_rank(
                 conductor.checks = judge_world(reports, rules)
                 conductor.add(_check_stage(conductor.checks, clock))
             engine = _connect(request, place, board, watchdog, clock)
+            watchdog.ask_library(partial(explain_hang, engine, os.environ))
             return _work(place, conductor, board, engine, watchdog, reports, present, read)
         except CommbenchError as error:
             if watchdog.was_stopped:
@@ -120,7 +123,7 @@ def _work(
         with watchdog.watching("the wait for rank 0"):
             return follow(board, engine, place, read, lambda: watchdog.step(0.0))
     with watchdog.watching("the preflight", allowed_seconds=float("inf")):
-        bench = LiveBench(board, engine, read)
+        bench = LiveBench(board, engine, read, partial(find_link_class, engine, reports or ()))
         conductor.run(bench)
         if reports:
             conductor.add(_moved_stage(bench, reports, conductor.clock))

@@ -7,7 +7,7 @@ from commbench.analysis import suspects
 from commbench.analysis.localize import Diagnosis
 from commbench.checks.result import CheckResult
 from commbench.report.culprits import excluded_hosts
-from commbench.results.finding import Verdict
+from commbench.results.finding import Finding, Verdict
 from commbench.results.pairs import PairTable
 
 _HANG = 124
@@ -16,13 +16,17 @@ _COULD_NOT = 3
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step: what came of it in a line. `culprits`: hosts that it shows to be at fault. A `skip` says why."""
+    """One step: what came of it in a line. A `skip` says why.
+
+    `culprits`: hosts that it shows to be at fault; `findings`: of a step that judges many things, each of them.
+    """
 
     name: str
     verdict: Verdict
     seconds: float
     said: str
     culprits: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +46,8 @@ class PairSearch:
 class Preflight:
     """Everything that a preflight found. `ended`: why it ended before its time, empty if it did not.
 
-    `checks`: what the rules found on all ranks; None where the ranks did not come together.
+    `checks`: what the rules found on all ranks; None where the ranks did not come together. `link_class`: of all ranks
+    together, empty where they did not.
     """
 
     created_utc: str
@@ -58,6 +63,7 @@ class Preflight:
     checks: CheckResult | None = None
     ended: str = ""
     is_hang: bool = False
+    link_class: str = ""
 
     @property
     def exclude(self) -> tuple[str, ...]:

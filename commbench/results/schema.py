@@ -17,6 +17,7 @@ from commbench.results.finding import Finding as Finding
 
 SCHEMA_VERSION = 2
 UNKNOWN = "unknown"  # what a foreign file does not say, where a word is kept
+OTHERS_BUSY = "not bound: others take"  # in the binding of a host on which other programs disturbed the run
 
 MeasuredStatus = Literal["ok", "noisy", "partial", "wrong", "unsupported", "skipped", "missing"]
 # Of imported rows: the tool failed, the text is torn, the row contradicts itself.

@@ -29,18 +29,18 @@ def _start(commands: Commands, out: Path, *options: str) -> subprocess.Popen[str
     """A sweep that has measured something: it takes long enough to be disturbed."""
     process = commands.start(sweep("--sizes", "64K:4M:x4", "--budget", "60s", "--precision", "0.1%", "--no-plots",
                                    "--out", str(out), *options))  # fmt: skip
-    _wait_for(lambda: (out / "samples.csv").exists() and len((out / "samples.csv").read_text().splitlines()) > 60)
+    wait_for(lambda: (out / "samples.csv").exists() and len((out / "samples.csv").read_text().splitlines()) > 60)
     return process
 
 
-def _wait_for(condition: object) -> None:
+def wait_for(condition: object) -> None:
     give_up = time.monotonic() + _PATIENCE_SECONDS
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < give_up
         time.sleep(0.05)
 
 
-def _worker(process: subprocess.Popen[str], rank: int) -> psutil.Process:
+def worker_of(process: subprocess.Popen[str], rank: int) -> psutil.Process:
     # The workers are the children of the server that they are forked from, started in the order of their ranks.
     [workers] = [found for child in psutil.Process(process.pid).children() if (found := child.children())]
     return sorted(workers, key=lambda worker: worker.pid)[rank]
@@ -49,13 +49,13 @@ def _worker(process: subprocess.Popen[str], rank: int) -> psutil.Process:
 def _check_kept(out: Path, commands: Commands) -> None:
     run = load_run(out)
     assert any(row.samples >= 6 and row.seconds_median for row in run.rows)
-    _wait_for(lambda: not commands.alive())
+    wait_for(lambda: not commands.alive())
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_rank_ends_the_run_and_is_named(rank: int, commands: Commands, tmp_path: Path) -> None:
     process = _start(commands, tmp_path / "run")
-    _worker(process, rank).kill()
+    worker_of(process, rank).kill()
     ended = commands.end(process, timeout=15)
     assert ended.code == 3
     assert f"float32 on the world failed: rank {rank} on {socket.gethostname()} gives no sign of life" in (
@@ -70,7 +70,7 @@ def test_a_killed_rank_ends_the_run_and_is_named(rank: int, commands: Commands, 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_stopped_rank_ends_as_a_hang_that_names_the_case(rank: int, commands: Commands, tmp_path: Path) -> None:
     process = _start(commands, tmp_path / "run", "--timeout", "2s")
-    _worker(process, rank).send_signal(signal.SIGSTOP)
+    worker_of(process, rank).send_signal(signal.SIGSTOP)
     ended = commands.end(process, timeout=30)
     assert ended.code == 124
     assert "float32 on the world hangs: no progress for 2 s, at most 2 s were allowed" in ended.err.replace(" sum", "")
@@ -104,10 +104,10 @@ def test_an_interrupted_run_is_resumed(commands: Commands, tmp_path: Path) -> No
     out = tmp_path / "run"
     two = ("--collectives", "all_reduce", "--sizes", "1K,16M", "--precision", "0.1%", "--budget", "12s")
     process = commands.start(sweep(*two, "--no-plots", "--out", str(out)))
-    _wait_for((out / "run.json").exists)
+    wait_for((out / "run.json").exists)
     with pytest.raises(UsageError, match="another process is writing"):
         RunLock(out)
-    _wait_for(lambda: len((out / "summary.csv").read_text().splitlines()) > 1)  # the large one spends its share first
+    wait_for(lambda: len((out / "summary.csv").read_text().splitlines()) > 1)  # the large one spends its share first
     process.send_signal(signal.SIGINT)
     assert commands.end(process, timeout=20).code == 130
     done = [row for row in load_run(out).rows if row.status in ("ok", "noisy")]
@@ -122,7 +122,7 @@ def test_an_interrupted_run_is_resumed(commands: Commands, tmp_path: Path) -> No
     counted = Counter(row.case for row in read_samples(out) if row.kind == "batch")
     assert [counted[row.case] for row in run.rows] == [row.samples for row in run.rows]
     assert "all_reduce" in ended.out
-    _wait_for(lambda: not commands.alive())
+    wait_for(lambda: not commands.alive())
 
 
 def test_workers_do_not_outlive_a_killed_parent(commands: Commands, tmp_path: Path) -> None:

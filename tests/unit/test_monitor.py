@@ -101,6 +101,35 @@ def test_without_the_board_it_is_its_host_that_is_missing(how: str, ranks: Ranks
     assert third.is_quiet
 
 
+def test_the_rank_that_speaks_asks_the_library_before_the_others_end(ranks: Ranks) -> None:
+    verdicts: list[str] = []
+
+    def ask() -> str:
+        verdicts.append(ranks.monitors[1].verdict)
+        return "RAS: rank 2 has launched 5 AllReduce, ranks 0-1 6."
+
+    for monitor in ranks.monitors:
+        monitor.ask_library = ask
+    first, second = ranks.together(ranks.monitors[0].blame_stall, ranks.monitors[1].blame_stall)
+    assert first.library == "RAS: rank 2 has launched 5 AllReduce, ranks 0-1 6."
+    assert second == Blame(first.text, is_quiet=True)
+    assert verdicts == [""]
+
+
+@pytest.mark.parametrize("how", ["stuck", "gone"])
+def test_a_library_that_does_not_answer_holds_up_nobody(
+    how: str, ranks: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("commbench.measure.monitor._LIBRARY_SECONDS", 0.05)
+    answers = threading.Event()
+    ranks.monitors[0].ask_library = lambda: str(answers.wait())
+    ranks.board.gone = how == "gone"
+    found = ranks.monitors[0].blame_stall()
+    answers.set()
+    assert found.library == ""
+    assert found.text
+
+
 def _after(condition: Callable[[], object], call: Callable[[], Blame]) -> Blame:
     give_up = time.monotonic() + 5
     while not condition() and time.monotonic() < give_up:

@@ -41,9 +41,10 @@ class Culprit:
     def __init__(self, alarm: str = "", is_quiet: bool = False) -> None:
         self.alarm = alarm
         self.is_quiet = is_quiet
+        self.ask_library: Callable[[], str] = str
 
     def blame_stall(self) -> Blame:
-        return Blame("rank 2 on n3 gives no sign of life", self.is_quiet, (2,))
+        return Blame("rank 2 on n3 gives no sign of life", self.is_quiet, (2,), self.ask_library())
 
     def blame_failure(self, reason: str) -> Blame:
         return self.blame_stall()
@@ -150,6 +151,23 @@ def test_another_ranks_failure_ends_a_wait_for_it(watch: Callable[..., Watchdog]
         outcome, message, code = ends.wait()
     assert (outcome, code) == ("failed", 3)
     assert message == "all_reduce failed: rank 2 on n3 gives no sign of life (Connection reset by peer)."
+
+
+def test_what_the_library_has_counted_stands_behind_who_is_to_blame(watch: Callable[..., Watchdog], ends: Ends) -> None:
+    watchdog = watch(0.1, Culprit())
+    watchdog.ask_library(lambda: "RAS: rank 2 has launched 5 AllReduce.")
+    assert str(watchdog.blame("all_reduce", "reset")).endswith(" (reset). RAS: rank 2 has launched 5 AllReduce.")
+    other = watch(0.1, Culprit())
+    other.ask_library(lambda: "RAS: rank 2 has launched 5 AllReduce.")
+    with other.watching("all_reduce"):
+        assert ends.wait()[1].endswith("gives no sign of life. RAS: rank 2 has launched 5 AllReduce.")
+
+
+def test_without_a_monitor_no_library_is_asked(watch: Callable[..., Watchdog], ends: Ends) -> None:
+    watchdog = watch(0.1)
+    watchdog.ask_library(lambda: pytest.fail("asked"))
+    with watchdog.watching("all_reduce"):
+        assert ends.wait()[1].endswith("; look for a rank that is stopped.")
 
 
 def test_an_alarm_after_the_last_wait_is_nobodys(watch: Callable[..., Watchdog], ends: Ends) -> None:

@@ -52,6 +52,15 @@ def test_a_bend_is_in_both_and_cancels() -> None:
     assert values(found.beta) == pytest.approx([1.2], abs=0.03)
 
 
+def test_small_messages_that_a_buffer_takes_have_no_beta_whatever_a_line_through_all_sizes_says() -> None:
+    """A shaped link lets some pass at once: there no rate shows, and a lower one must not look like less alpha."""
+    buffered = NBYTES <= 1 << 14
+    base, lower = (1e-4 + np.where(buffered, 0.0, NBYTES / rate) for rate in (1e8, 0.9e8))
+    found = coefficients(lower[:, None], base)
+    assert values(found.alpha) == pytest.approx([1.0], abs=0.015)
+    assert values(found.beta) == pytest.approx([1 / 0.9], abs=0.015)
+
+
 @pytest.mark.parametrize(("alpha", "lacks"), [(1e-9, "alpha"), (10.0, "beta")])
 def test_sizes_that_do_not_speak_of_a_coefficient_leave_it_unknown(alpha: float, lacks: str) -> None:
     base = alpha + NBYTES / 1e9

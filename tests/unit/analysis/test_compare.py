@@ -8,6 +8,7 @@ import pytest
 from commbench.analysis.compare import compare_runs
 from commbench.analysis.comparison import Comparison, LinkChange, Rules
 from commbench.errors import UsageError
+from commbench.results.schema import Host
 from commbench.results.store import Run
 from tests.factories import UNMEASURED, make_group_record
 from tests.unit.analysis.launches import COLLECTIVES, SIZES, make_launch, make_launches
@@ -137,6 +138,28 @@ def test_a_size_alone_among_its_neighbours_is_not_called() -> None:
     assert case.time.value == pytest.approx(2, rel=0.1)
 
 
+def test_alpha_that_most_of_its_sizes_do_not_bear_out_is_not_called() -> None:
+    """One precise case of eight makes the mean; their median has not changed."""
+    base, new = make_launches(4, level=0.001, noise=0.02), make_launches(4, 50, level=0.001, noise=0.02)
+
+    def with_steady_case(runs: list[Run], times: float) -> list[Run]:
+        return [
+            replace(
+                run,
+                rows=tuple(
+                    replace(row, seconds_median=100e-6 * times) if row.case in (0, 1) else row for row in run.rows
+                ),
+            )
+            for run in runs
+        ]
+
+    pair = with_steady_case(base, 1.0), with_steady_case(new, 1.3)
+    link = net(compare_runs(*pair, Rules()))
+    assert link.alpha is not None
+    assert link.alpha.ratio.value > 1.1
+    assert link.alpha.verdict == "noisy"
+
+
 def test_a_run_against_itself_and_its_copy() -> None:
     run = make_launch(0)
     for other in (run, replace(run, directory=Path("copy"))):
@@ -240,3 +263,24 @@ def test_runs_of_one_side_that_are_not_of_one_set_up_are_told() -> None:
     base = [make_launch(0), make_launch(1, environment={"NCCL_PROTO": "LL"})]
     comparison = compare_runs(base, make_launches(2, 50), Rules())
     assert any("the runs of base are not of one set-up: NCCL_PROTO" in note for note in comparison.notes)
+
+
+BUSY_HOST = Host("node1", "a CPU", 2, "6.1", binding="rank 0: cpu 0-1 (not bound: others take 54% of the CPUs)")
+
+
+def test_a_run_beside_other_programs_does_not_count_where_others_do() -> None:
+    base, new = make_launches(3, **NOISE), make_launches(3, 50, rate=0.85e9, **NOISE)
+    disturbed = make_launch(9, alpha=300e-6, hosts=(BUSY_HOST,))
+    alone, beside = compare_runs(base, new, Rules()), compare_runs([disturbed, *base], new, Rules())
+    assert (beside.cases, beside.links, beside.verdict) == (alone.cases, alone.links, "slower")
+    assert any("run-9 of base: other programs took the CPUs" in note for note in beside.notes)
+
+
+@pytest.mark.parametrize("on_base", [True, False])
+def test_of_runs_beside_other_programs_alone_nothing_is_called(on_base: bool) -> None:
+    quiet, disturbed = make_launches(1), make_launches(1, 50, alpha=400e-6, hosts=(BUSY_HOST,))
+    assert compare_runs(quiet, make_launches(1, 50, alpha=400e-6), Rules()).verdict == "slower"
+    pair = (disturbed, quiet) if on_base else (quiet, disturbed)
+    comparison = compare_runs(*pair, Rules())
+    assert comparison.verdict == "noisy"
+    assert any(f"every run of {'base' if on_base else 'new'} was measured while" in note for note in comparison.notes)

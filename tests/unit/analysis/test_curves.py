@@ -125,6 +125,14 @@ def test_two_sizes_are_too_few():
     assert unfitted.reason == "2 measured sizes, a line needs 3"
 
 
+def test_another_algorithm_is_another_measurement_and_other_debug_output_is_not():
+    free, ring, told = (
+        make_launch(rows_of(TIMES), environment=environment)
+        for environment in ({}, {"NCCL_ALGO": "Ring"}, {"NCCL_DEBUG": "INFO", "MASTER_ADDR": "n0"})
+    )
+    assert [len(members) for members in group_launches([free, ring, told, ring])] == [2, 2]
+
+
 def test_other_software_is_another_machine_and_other_hosts_another_source():
     here = make_launch(rows_of(TIMES))
     there = make_launch(rows_of(TIMES), hosts=(Host("node2", "a CPU", 2, "6.1"),))

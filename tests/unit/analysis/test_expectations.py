@@ -62,8 +62,8 @@ def test_a_bad_file_is_refused(before, after, message):
     [(39.9, "fail", False), (40.1, "ok", False), (49.0, "ok", False), (51.0, "ok", True)],
 )
 def test_bandwidth_is_judged_from_below_and_faster_suggests_a_refresh(busbw, verdict, is_told_to_refresh):
-    finding = judge(row(busbw_gbps=busbw), [FLOOR, CEILING])
-    assert (finding.verdict, finding.where) == (verdict, "a page")
+    finding = judge("expect", "x", FLOOR, 1 << 20, seconds=1.5 * (1 << 20) / (busbw * 1e9), bus_factor=1.5)
+    assert (finding.verdict, finding.where, finding.observed) == (verdict, "a page", f"{busbw:g} GB/s")
     assert ("anew" in finding.action) == is_told_to_refresh
     assert finding.expected == "at least 40 GB/s (a tool)"
 
@@ -72,17 +72,16 @@ def test_bandwidth_is_judged_from_below_and_faster_suggests_a_refresh(busbw, ver
     ("microseconds", "verdict", "is_told_to_refresh"), [(5.1, "fail", False), (4.9, "ok", False), (2.9, "ok", True)]
 )
 def test_time_is_judged_from_above(microseconds, verdict, is_told_to_refresh):
-    finding = judge(row(size_bytes=8, seconds_median=microseconds * 1e-6), [FLOOR, CEILING])
-    assert finding.verdict == verdict
+    finding = judge("expect", "x", CEILING, 8, seconds=microseconds * 1e-6, bus_factor=1.5)
+    assert (finding.verdict, finding.expected) == (verdict, "at most 5 us (a tool)")
     assert ("anew" in finding.action) == is_told_to_refresh
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"link_class": "nvlink"}, {"collective": "all_gather"}, {"size_bytes": 1 << 19}, {"seconds_median": None}],
+    "asked", [("nvlink", "all_reduce", 1 << 20), ("net", "all_gather", 1 << 20), ("net", "all_reduce", 1 << 19)]
 )
-def test_without_a_reference_there_is_no_verdict(changes):
-    assert judge(row(**changes), [FLOOR, CEILING]).verdict == "skip"
+def test_without_a_reference_there_is_none_to_judge_by(asked):
+    assert find_expectation([FLOOR, CEILING], *asked, ranks=2) is None
 
 
 def test_the_nearest_size_and_the_number_of_ranks_decide():
@@ -112,8 +111,7 @@ def test_a_run_becomes_a_reference_of_itself_that_says_it_was_measured_here():
         ("1048576", "GB/s", 41.85, None),
     ]
     assert made[0].measured_with == "measured here by commbench, gloo, 2026-01-02"
-    assert [judge(one, made).verdict for one in rows[:2]] == ["ok", "ok"]
-    assert judge(row(busbw_gbps=41.0), made).verdict == "fail"
+    assert [one.ranks for one in made] == [rows[0].ranks] * 2
 
 
 @pytest.mark.parametrize("platform", published_platforms())

@@ -161,3 +161,17 @@ def test_an_old_nccl_takes_one_rank_a_gpu(gpu: Gpu, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(torch.cuda.nccl, "version", lambda: (2, 27, 5))
     with pytest.raises(UsageError, match=r"needs NCCL 2\.30\.3 or newer, found 2\.27\.5"):
         open_engine(rank=0, size=1, local_rank=0, backend="nccl", board=None, ranks_per_gpu=2)
+
+
+def test_the_flight_record_is_of_counts_alone(engine: TorchEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, bool]] = []
+
+    def dump(**which: bool) -> bytes:
+        asked.append(which)
+        return b'{"pg_status": {}}'
+
+    monkeypatch.setattr(torch._C._distributed_c10d, "_dump_nccl_trace_json", dump, raising=False)
+    assert engine.flight_record() == '{"pg_status": {}}'
+    assert asked == [{"includeCollectives": False}]  # single calls would be asked of the GPU, which hangs
+    monkeypatch.delattr(torch._C._distributed_c10d, "_dump_nccl_trace_json")
+    assert engine.flight_record() == ""

@@ -64,7 +64,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_everybody_answers() -> None:
     board = MemoryBoard()
     followers = Followers(board)
-    bench = LiveBench(board, engine_of(0), lambda: facts_of(0))
+    bench = LiveBench(board, engine_of(0), lambda: facts_of(0), lambda ranks: "loopback")
     [there, back] = bench.run([Trial("broadcast", 1 << 20, ((0, 1), (2, 3)), samples=2),
                                Trial("broadcast", 1 << 20, ((1, 0), (3, 2)), samples=2)], 1.0)  # fmt: skip
     expected = 1e-5 + (1 << 20) / 10e9  # one step of alpha, and the bytes at the rate of the net
@@ -81,7 +81,7 @@ def test_everybody_answers() -> None:
 def test_who_is_silent_is_named_and_the_others_go_on() -> None:
     board = MemoryBoard()
     followers = Followers(board, mute=(2,))
-    bench = LiveBench(board, engine_of(0), lambda: facts_of(0))
+    bench = LiveBench(board, engine_of(0), lambda: facts_of(0), lambda ranks: "loopback")
     for _ in range(2):
         [[good, bad]] = bench.run([Trial("broadcast", 1 << 20, ((0, 1), (2, 3)), samples=1)], 0.1)
         assert good.seconds

@@ -27,7 +27,7 @@ def test_a_healthy_cluster_is_healthy() -> None:
     found = run(NET)
     assert (found.verdict, found.exit_code, found.exclude) == ("ok", 0, ())
     assert verdicts(found) == {"first answer": "ok", "right data": "skip", "inside nodes": "ok", "pairs": "ok",
-                               "line rate": "skip", "ladder": "skip"}  # fmt: skip
+                               "line rate": "skip", "references": "skip", "ladder": "skip"}  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -77,6 +77,17 @@ def test_all_slow_is_not_healthy_where_something_is_expected() -> None:
     assert (found.verdict, found.exclude, found.exit_code) == ("fail", (), 1)
     assert found.searches[0].diagnosis.is_below_expectation
     assert run(NET).verdict == "ok"  # without a reference there is nothing to miss
+
+
+def test_a_floor_of_all_ranks_is_judged_too() -> None:
+    text = (
+        '[[expectation]]\nlink_class="net"\ncollective="all_reduce"\nsize="1M"\nunit="GB/s"\nlower=20.0\n'
+        'source="test"\nmeasured_with="paper"\n'
+    )
+    found = run(NET, hints=Hints(read_expectations(text, "test")))
+    assert (found.verdict, verdicts(found)["references"], verdicts(found)["pairs"]) == ("fail", "fail", "ok")
+    met = run(NET, hints=Hints(read_expectations(text.replace("20.0", "5.0"), "test")))
+    assert (met.verdict, verdicts(met)["references"]) == ("ok", "ok")
 
 
 @pytest.mark.parametrize(("rate", "nbytes"), [(None, 1 << 20), (25e6, 2 << 20), (1.0, 256 << 10), (1e12, 64 << 20)])
