@@ -4,8 +4,10 @@ import csv
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 import pytest
@@ -63,20 +65,25 @@ def test_ranks_that_share_a_gpu_are_refused_or_marked(commands: Commands, tmp_pa
 SMALL = ["--collectives", "all_reduce", "--sizes", "1K", "--format", "table", "--layout", "world", "--layout", "pairs"]
 
 
-def quiet(tmp_path: Path, **more: str) -> dict[str, str]:
-    """The environment of somebody who has set nothing for NCCL, and a temporary directory that can be looked into."""
-    (tmp_path / "tmp").mkdir()
-    return {"HOME": str(tmp_path), "TMPDIR": str(tmp_path / "tmp"), **more}
+@pytest.fixture
+def quiet(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of somebody who has set nothing for NCCL, and a temporary directory that can be looked into.
+
+    It has a short name, for sockets lie in it.
+    """
+    with TemporaryDirectory(prefix="cb") as temporary:
+        yield {"HOME": str(tmp_path), "TMPDIR": temporary}
 
 
-def left_behind(tmp_path: Path) -> list[str]:
+def left_behind(environment: dict[str, str]) -> list[str]:
     """What lies in that directory; torch leaves its own."""
-    return [path.name for path in (tmp_path / "tmp").iterdir() if not path.name.startswith("torchelastic_")]
+    there = Path(environment["TMPDIR"]).iterdir()
+    return [path.name for path in there if not path.name.startswith("torchelastic_")]
 
 
-def test_the_link_class_is_what_nccl_says_it_took(commands: Commands, tmp_path: Path) -> None:
+def test_the_link_class_is_what_nccl_says_it_took(commands: Commands, tmp_path: Path, quiet: dict[str, str]) -> None:
     out = tmp_path / "run"
-    ended = commands.run(on_standin(*SMALL, "--out", str(out)), **quiet(tmp_path))
+    ended = commands.run(on_standin(*SMALL, "--out", str(out)), **quiet)
     assert ended.code == 0, ended.err
     run = load_run(out)
     groups = run.record.groups
@@ -86,16 +93,16 @@ def test_the_link_class_is_what_nccl_says_it_took(commands: Commands, tmp_path: 
     assert sorted(path.name for path in (out / "nccl").iterdir()) == ["rank0.log", "rank1.log"]
     assert not [name for name in run.record.environment if name.startswith("NCCL_DEBUG")]
     assert run.record.environment_set["NCCL_DEBUG"] == "INFO"
-    assert left_behind(tmp_path) == []
+    assert left_behind(quiet) == []
     read = commands.run([sys.executable, "-m", "commbench", "logs", *map(str, sorted((out / "nccl").iterdir()))])
     assert read.code == 0
     assert "P2P/CUMEM" in read.out
 
 
 def test_a_way_through_the_hosts_memory_is_found_and_said_also_of_a_resumed_run(
-    commands: Commands, tmp_path: Path
+    commands: Commands, tmp_path: Path, quiet: dict[str, str]
 ) -> None:
-    out, environment = tmp_path / "run", quiet(tmp_path, NCCL_P2P_DISABLE="1")
+    out, environment = tmp_path / "run", {**quiet, "NCCL_P2P_DISABLE": "1"}
     ended = commands.run(on_standin(*SMALL, "--out", str(out)), **environment)
     assert ended.code == 0, ended.err
     run = load_run(out)
@@ -119,10 +126,10 @@ def test_a_way_through_the_hosts_memory_is_found_and_said_also_of_a_resumed_run(
     assert len(after.record.resumed_utc) == 1
 
 
-def test_settings_of_the_user_are_left_alone(commands: Commands, tmp_path: Path) -> None:
+def test_settings_of_the_user_are_left_alone(commands: Commands, tmp_path: Path, quiet: dict[str, str]) -> None:
     out, own = tmp_path / "run", tmp_path / "own.%h.%p.log"
     settings = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": str(own)}
-    ended = commands.run(on_standin(*SMALL, "--out", str(out)), **quiet(tmp_path, **settings))
+    ended = commands.run(on_standin(*SMALL, "--out", str(out)), **quiet, **settings)
     assert ended.code == 0, ended.err
     record = load_run(out).record
     assert {name: record.environment[name] for name in settings} == settings
@@ -132,16 +139,16 @@ def test_settings_of_the_user_are_left_alone(commands: Commands, tmp_path: Path)
     assert len(list(tmp_path.glob("own.*.log"))) == 2
 
 
-def test_a_run_that_hangs_keeps_the_logs(commands: Commands, tmp_path: Path) -> None:
+def test_a_run_that_hangs_keeps_the_logs(commands: Commands, tmp_path: Path, quiet: dict[str, str]) -> None:
     out = tmp_path / "run"
     options = [*SMALL, "--budget", "60s", "--precision", "0.01%", "--timeout", "3s"]
-    process = commands.start(on_standin(*options, "--out", str(out)), **quiet(tmp_path))
+    process = commands.start(on_standin(*options, "--out", str(out)), **quiet)
     stop_a_rank(process, out)
     ended = commands.end(process, 60)
     assert ended.code in (3, 124)
     assert f"NCCL's log of rank 0 is {out / 'nccl' / 'rank0.log'}: commbench logs reads it." in ended.err
     assert "Init COMPLETE" in (out / "nccl" / "rank0.log").read_text()
-    assert left_behind(tmp_path) == []
+    assert left_behind(quiet) == []
 
 
 def stop_a_rank(process: subprocess.Popen[str], out: Path) -> None:
@@ -154,10 +161,10 @@ def stop_a_rank(process: subprocess.Popen[str], out: Path) -> None:
     max(workers, key=lambda worker: worker.pid).suspend()
 
 
-def test_gloo_has_no_witness(commands: Commands, tmp_path: Path) -> None:
+def test_gloo_has_no_witness(commands: Commands, tmp_path: Path, quiet: dict[str, str]) -> None:
     out = tmp_path / "run"
     command = ["sweep", "--backend", "gloo", "--ranks", "2", "--sizes", "1K", "--budget", "1s", "--no-plots"]
-    ended = commands.run([sys.executable, "-m", "commbench", *command, "--out", str(out)], **quiet(tmp_path))
+    ended = commands.run([sys.executable, "-m", "commbench", *command, "--out", str(out)], **quiet)
     assert ended.code == 0, ended.err
     record = load_run(out).record
     assert {(one.link_class, one.link_source) for one in record.groups} == {("loopback", "")}
