@@ -11,7 +11,7 @@ import numpy as np
 
 from commbench.engines import load_engine
 from commbench.engines.base import Board, Engine
-from commbench.errors import CommbenchError, InterruptedRunError, WrongDataError
+from commbench.errors import CommbenchError, InterruptedRunError, UsageError, WrongDataError
 from commbench.launch.environment import RankPlace
 from commbench.machine.binding import BUSY, busy_fraction
 from commbench.machine.heap import steady_heap
@@ -78,6 +78,8 @@ def run_rank(
     with Watchdog(place.rank if place else 0, request.timeout_seconds, parent_pid, on_end) as watchdog:
         try:
             return _measure(request, place, talk, judge, watchdog, kept)
+        except UsageError:  # nothing was measured; a stored run that is not the one to go on with stays as it is
+            raise
         except CommbenchError as error:
             error.args = (f"{error} {kept.abandon('failed')}".rstrip(),)
             raise
