@@ -19,6 +19,7 @@ import torch.distributed as dist
 from torch.overrides import TorchFunctionMode
 
 from commbench.engines import torch_calls
+from tests.nccl_standin import NcclDebug
 
 
 class OrderError(AssertionError):
@@ -191,6 +192,7 @@ class Groups:
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
         self._called: dict[int, bool] = {}
+        self._debug = NcclDebug()
         self._new_group = dist.new_group
 
     def new_group(self, ranks: list[int], *, backend: str, **more: Any) -> Any:
@@ -205,6 +207,8 @@ class Groups:
     def use(self, group: Any) -> None:
         if self._gpu.captured is not None and not self._called[id(group)]:
             raise OrderError("the first call of a group, which connects it, inside a capture")
+        if not self._called[id(group)]:
+            self._debug.connect(dist.get_process_group_ranks(group), dist.get_rank(group))
         self._called[id(group)] = True
 
     def deferred(self, what: str, real: Callable[..., Any]) -> Callable[..., Any]:

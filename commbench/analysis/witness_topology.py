@@ -1,9 +1,10 @@
 """What the wiring promises against what a log shows was used. Pure: the log's record and a machine in, findings out.
 
-The topology is one machine; every host of the log is held against it.
+The topology is one machine; every host of the log is held against it, or those that it is said to be of.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from commbench.analysis.witness_paths import same_host, setting, why_not_peers
 from commbench.results.finding import Finding
@@ -38,6 +39,21 @@ def judge_against(log: NcclLog, topology: Topology) -> tuple[Finding, ...]:
     return (*_peers(log, topology), *_nics(log, topology), *_absent_nics(log, topology))
 
 
+def judge_nodes(log: NcclLog, wired: Sequence[tuple[Topology, Collection[str]]]) -> tuple[Finding, ...]:
+    """As `judge_against`, where each topology is that of some hosts alone."""
+    return tuple(finding for topology, hosts in wired for finding in judge_against(_of_hosts(log, hosts), topology))
+
+
+def _of_hosts(log: NcclLog, hosts: Collection[str]) -> NcclLog:
+    """What the processes on some hosts say."""
+    return replace(
+        log,
+        ranks=tuple(seen for seen in log.ranks if seen.host in hosts),
+        connections=tuple(connection for connection in log.connections if connection.host in hosts),
+        nics=tuple(nic for nic in log.nics if nic.host in hosts),
+    )
+
+
 def gpu_of(topology: Topology, seen: RankSeen | None) -> str | None:
     """The key of a rank's GPU: by its PCI address, else by its index on the node."""
     if seen is None:
@@ -48,16 +64,6 @@ def gpu_of(topology: Topology, seen: RankSeen | None) -> str | None:
     if seen.gpu is not None and any(gpu.key == f"GPU{seen.gpu}" for gpu in topology.gpus):
         return f"GPU{seen.gpu}"
     return None
-
-
-def link_of_ranks(log: NcclLog, topology: Topology, comm: str) -> Callable[[int, int], str]:
-    """The wiring of two ranks of one node, for `link_class`."""
-
-    def link(one: int, other: int) -> str:
-        keys = [gpu_of(topology, log.rank(comm, rank)) for rank in (one, other)]
-        return topology.link_class(keys[0], keys[1]) if keys[0] and keys[1] else "unknown"
-
-    return link
 
 
 def _peers(log: NcclLog, topology: Topology) -> Iterator[Finding]:

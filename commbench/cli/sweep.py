@@ -20,9 +20,14 @@ from commbench.errors import CommbenchError, InterruptedRunError, RendezvousErro
 from commbench.plan.links import collect_link_rates
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from commbench.launch.environment import RankPlace
     from commbench.measure.request import SweepRequest
+    from commbench.results.finding import Finding
+    from commbench.results.nccl_log import NcclLog
     from commbench.results.schema import RunRecord
+    from commbench.topology.graph import Topology
 
 DEFAULT_FAKE_RANKS = 8
 
@@ -170,12 +175,20 @@ def _run_rank(
             show_message(message)
 
     try:
-        return run_rank(request, place, parent_pid, Talk(describe, progress, show_message, note))
+        return run_rank(request, place, parent_pid, Talk(describe, progress, show_message, note), _judge_log)
     except CommbenchError as error:
         speaks = place is None or place.rank == 0 or isinstance(error, (RendezvousError, TransportError))
         if speaks and not error.is_quiet:
             show_message(str(error))
         raise SaidError(error.exit_code) from error
+
+
+def _judge_log(log: "NcclLog", wired: "Sequence[tuple[Topology, frozenset[str]]]") -> "list[Finding]":
+    """What NCCL's log says that people should look at, by itself and held against the wiring."""
+    from commbench.analysis.witness import judge
+    from commbench.analysis.witness_topology import judge_nodes
+
+    return [found for found in (*judge(log), *judge_nodes(log, wired)) if found.verdict in ("warn", "fail")]
 
 
 def _describe_world(record: "RunRecord") -> None:

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Protocol
 
 from commbench.measure.case_state import CaseState, Measured, describe
+from commbench.measure.witness import Evidence
 from commbench.plan.plan import Case
-from commbench.results.schema import Finding, Outcome, OverlapRecord, SampleRow
+from commbench.results.schema import Finding, GroupRecord, Outcome, OverlapRecord, SampleRow
 from commbench.results.summary import summarize_group
 from commbench.results.writer import RunWriter
 
@@ -33,6 +34,11 @@ class Recorder:
         self._cases = {case.index: case for case in writer.record.cases}
         self._closed = closed
         self._seconds = 0.0
+
+    @property
+    def groups(self) -> tuple[GroupRecord, ...]:
+        """The groups of the run, with what is known of their links."""
+        return self._writer.record.groups
 
     def sampled(self, case: Case, measured: Sequence[Measured], seconds: float) -> None:
         self._seconds = seconds
@@ -64,6 +70,12 @@ class Recorder:
     def keep_findings(self, findings: Sequence[Finding]) -> None:
         """What was seen of the machine when all was measured."""
         self._writer.add_findings(findings)
+
+    def keep_evidence(self, evidence: Evidence) -> None:
+        """What NCCL's log has told, when all is measured."""
+        if evidence.groups != self._writer.record.groups:
+            self._writer.set_groups(evidence.groups)
+        self._writer.add_findings(evidence.findings)
 
     def finish(self, outcome: Outcome, seconds: float) -> None:
         """The run is over, in good order."""

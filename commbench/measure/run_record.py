@@ -1,9 +1,11 @@
 """What run.json says of a run before its first case: what was asked, on what, with which groups."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from commbench.engines.base import Engine
 from commbench.launch.environment import RankPlace
@@ -11,9 +13,13 @@ from commbench.machine.binding import bind_threads
 from commbench.machine.host import read_host
 from commbench.machine.software import kept_environment, versions
 from commbench.measure.request import SweepRequest
+from commbench.measure.witness import Witness
 from commbench.plan.groups import Group, format_ranks
 from commbench.plan.plan import Case
 from commbench.results.schema import SCHEMA_VERSION, CaseRecord, Finding, GroupRecord, Host, RunRecord
+
+if TYPE_CHECKING:
+    from commbench.measure.wiring import Wiring
 
 
 def describe_run(
@@ -24,6 +30,7 @@ def describe_run(
     groups: Sequence[tuple[str, Group]],
     busy: float,
     interface: str,
+    witness: Witness,
     findings: Sequence[Finding] = (),
 ) -> RunRecord:
     """Bind this rank's threads, unless `busy` programs forbid it, and gather what all ranks have to tell."""
@@ -44,11 +51,14 @@ def describe_run(
         budget_seconds=request.rules.budget_seconds,
         layouts=request.plan.layouts,
         hosts=_gather_hosts(engine, binding, interface),
-        groups=tuple(_group_record(engine, layout, group, dict(request.link_rates)) for layout, group in groups),
+        groups=tuple(
+            _group_record(engine, witness.wiring, layout, group, dict(request.link_rates)) for layout, group in groups
+        ),
         cases=tuple(_case_record(case, positions, request.variant) for case in cases),
         versions=versions(),
-        environment=kept_environment(),
+        environment=kept_environment({name: os.environ[name] for name in os.environ.keys() - witness.settings}),
         findings=tuple(findings),
+        environment_set=witness.settings,
     )
 
 
@@ -73,8 +83,11 @@ def _gather_hosts(engine: Engine, binding: str, interface: str) -> tuple[Host, .
     )
 
 
-def _group_record(engine: Engine, layout: str, group: Group, link_rates: Mapping[str, float]) -> GroupRecord:
-    link = engine.link(group)
+def _group_record(
+    engine: Engine, wiring: "Wiring | None", layout: str, group: Group, link_rates: Mapping[str, float]
+) -> GroupRecord:
+    wired = wiring.link(group) if wiring else None
+    link = wired or engine.link(group)
     return GroupRecord(
         layout=layout,
         name=group.name,
@@ -84,6 +97,7 @@ def _group_record(engine: Engine, layout: str, group: Group, link_rates: Mapping
         link_class=link.link_class,
         bytes_per_second=link_rates.get(link.link_class, link.bytes_per_second),
         alpha_step_seconds=link.alpha_step_seconds,
+        link_source="wiring" if wired else "",
     )
 
 

@@ -1,15 +1,17 @@
 """One process of a sweep, from joining the world to the last case: the order of things, told from the top."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from commbench.engines import load_engine
 from commbench.engines.base import Board, Engine
-from commbench.errors import CommbenchError, InterruptedRunError, WrongDataError
+from commbench.errors import CommbenchError, InterruptedRunError, UsageError, WrongDataError
 from commbench.launch.environment import RankPlace
 from commbench.machine.binding import BUSY, busy_fraction
 from commbench.machine.heap import steady_heap
@@ -25,9 +27,11 @@ from commbench.measure.resume import StoredRun, find_left, take_request
 from commbench.measure.run_record import describe_run
 from commbench.measure.session import Session, guarded
 from commbench.measure.watchdog import Watchdog
+from commbench.measure.witness import Judge, Witness
 from commbench.plan.groups import Group
 from commbench.plan.plan import Case
-from commbench.results.schema import Outcome, OverlapRecord, RunRecord
+from commbench.results.schema import Finding, Outcome, OverlapRecord, RunRecord
+from commbench.results.store import LOGS_DIR
 from commbench.results.writer import RunWriter
 
 
@@ -41,82 +45,113 @@ class Talk:
     note: Callable[[str], None]
 
 
+@dataclass(slots=True)
+class _Kept:
+    """What there is to keep when a run ends early, as far as it has come."""
+
+    directory: Path
+    recorder: Recorder | None = None
+    witness: Witness | None = None
+
+    def abandon(self, outcome: Outcome) -> str:
+        """Keep it, and say where."""
+        run = self.recorder.abandon(outcome) if self.recorder else ""
+        log = self.witness.keep(self.directory) if self.witness else ""
+        return f"{run} {log}".strip()
+
+
 def run_rank(
-    request: SweepRequest, place: RankPlace | None, parent_pid: int | None, talk: Talk
+    request: SweepRequest, place: RankPlace | None, parent_pid: int | None, talk: Talk, judge: Judge
 ) -> CommbenchError | None:
     """Measure as one rank or, on the fake engine, as all of them. `parent_pid`: end when that process is gone.
 
-    Returns what was wrong with a run that came to its end, None if nothing. Raises the CommbenchError that ended one
-    early; what was measured until then is in its directory.
+    `judge`: what NCCL's log says went wrong. Returns what was wrong with a run that came to its end, None if nothing.
+    Raises the CommbenchError that ended one early; what was measured until then is in its directory.
     """
-    rank = place.rank if place else 0
-    recorder: Recorder | None = None
+    kept = _Kept(request.directory)
 
     def on_end(outcome: Outcome, message: str, _ranks: tuple[int, ...]) -> None:
-        kept = recorder.abandon(outcome) if recorder else ""
+        where = kept.abandon(outcome)
         if message:
-            talk.warn(f"{message} {kept}".rstrip())
+            talk.warn(f"{message} {where}".rstrip())
 
-    with Watchdog(rank, request.timeout_seconds, parent_pid, on_end) as watchdog:
-        board, interface, roll = meet(request, place, watchdog) if place else (None, None, None)
-        for warning in roll.warnings if roll and rank == 0 else ():
-            talk.warn(warning)
-        with watchdog.watching("the connection of all ranks"):
-            engine = _open_engine(request, place, board)
-        watchdog.ask_library(partial(explain_hang, engine, os.environ))
-        with guarded(engine, watchdog, "the preparation of the run"):
-            request = take_request(engine, request)
-            cases, shrunk = plan_what_fits(engine, request)
-        groups = _create_groups(engine, watchdog, cases)
-        with guarded(engine, watchdog, "the preparation of the run"):
-            busy = _busy(engine) if place and request.bind == "auto" else 0.0
-            raise_clocks(engine)
-            findings = [*shrunk, *find_gpu_state(engine, "before")]
-            record = describe_run(request, engine, place, cases, groups, busy, str(interface or ""), findings)
-            left, stored = find_left(engine, rank, request, record)
-        if left.complete:
-            talk.note(f"{request.directory} is complete: nothing is left to measure.")
-            _leave(engine, watchdog)
-            return None
-        if rank == 0:
-            recorder = _start_recorder(request, talk, record, stored, busy)
-        session = Session(
-            engine,
-            cases,
-            rules=request.rules,
-            seed=request.plan.seed,
-            verify=request.verify,
-            observer=recorder or Unrecorded(),
-            watch=watchdog,
-            done=left.done,
-            graph_calls=request.graph_calls,
-        )
-        _run_session(session, recorder)
-        if request.overlap and not session.interrupted:
-            _measure_overlap(engine, session, request, record, recorder, watchdog)
-        _finish(engine, session, recorder, watchdog)
-        _leave(engine, watchdog)
+    with Watchdog(place.rank if place else 0, request.timeout_seconds, parent_pid, on_end) as watchdog:
+        try:
+            return _measure(request, place, talk, judge, watchdog, kept)
+        except UsageError:  # nothing was measured; a stored run that is not the one to go on with stays as it is
+            raise
+        except CommbenchError as error:
+            error.args = (f"{error} {kept.abandon('failed')}".rstrip(),)
+            raise
+        finally:
+            if kept.witness:
+                kept.witness.close()
+
+
+def _measure(
+    request: SweepRequest, place: RankPlace | None, talk: Talk, judge: Judge, watchdog: Watchdog, kept: _Kept
+) -> CommbenchError | None:
+    rank = place.rank if place else 0
+    board, interface, roll = meet(request, place, watchdog) if place else (None, None, None)
+    for warning in roll.warnings if roll and rank == 0 else ():
+        talk.warn(warning)
+    with watchdog.watching("the connection of all ranks"):
+        engine = _open_engine(request, place, board)
+    watchdog.ask_library(partial(explain_hang, engine, os.environ))
+    with guarded(engine, watchdog, "the preparation of the run"):
+        request = take_request(engine, request)
+        cases, shrunk = plan_what_fits(engine, request)
+        kept.witness = witness = Witness(engine, board)
+    groups = _create_groups(engine, watchdog, cases)
+    with guarded(engine, watchdog, "the preparation of the run"):
+        busy = _busy(engine) if place and request.bind == "auto" else 0.0
+        raise_clocks(engine)
+        findings = [*shrunk, *find_gpu_state(engine, "before")]
+        record = describe_run(request, engine, place, cases, groups, busy, str(interface or ""), witness, findings)
+        left, stored = find_left(engine, rank, request, record)
+    if left.complete:
+        talk.note(f"{request.directory} is complete: nothing is left to measure.")
+        _leave(engine, watchdog, witness)
+        return None
+    if rank == 0:
+        kept.recorder = _start_recorder(request, talk, record, stored, busy)
+    session = Session(
+        engine,
+        cases,
+        rules=request.rules,
+        seed=request.plan.seed,
+        verify=request.verify,
+        observer=kept.recorder or Unrecorded(),
+        watch=watchdog,
+        done=left.done,
+        graph_calls=request.graph_calls,
+    )
+    session.run()
+    if request.overlap and not session.interrupted:
+        _measure_overlap(engine, session, request, record, kept.recorder, watchdog)
+    with _ending(engine, watchdog, witness):
+        findings = find_gpu_state(engine, "after")
+        witness.hand_over()
+    if kept.recorder:
+        _finish(request, talk, judge, session, kept.recorder, witness, findings)
+        kept.recorder = None
+    _leave(engine, watchdog, witness)
     return _verdict(session)
 
 
-def _run_session(session: Session, recorder: Recorder | None) -> None:
-    """All cases; an error that ends them says where the rest is kept."""
-    try:
-        session.run()
-    except CommbenchError as error:
-        if recorder:
-            raise type(error)(f"{error} {recorder.abandon('failed')}") from error
-        raise
-
-
-def _finish(engine: Engine, session: Session, recorder: Recorder | None, watchdog: Watchdog) -> None:
-    """What the GPUs say now, and the end of the record."""
-    with guarded(engine, watchdog, "the end of the run"):
-        findings = find_gpu_state(engine, "after")
-    if recorder:
-        if findings:
-            recorder.keep_findings(findings)
-        recorder.finish("interrupted" if session.interrupted else "complete", session.seconds)
+def _finish(
+    request: SweepRequest, talk: Talk, judge: Judge, session: Session, recorder: Recorder, witness: Witness,
+    findings: Sequence[Finding],
+) -> None:  # fmt: skip
+    """On rank 0: what the GPUs say now, what NCCL's logs tell, and the end of the record."""
+    if findings:
+        recorder.keep_findings(findings)
+    evidence = witness.testify(recorder.directory, recorder.groups, dict(request.link_rates), judge)
+    if evidence:
+        recorder.keep_evidence(evidence)
+        logs = recorder.directory / LOGS_DIR
+        talk.note(f"NCCL's logs are in {logs}: commbench logs {logs}/*")
+    recorder.finish("interrupted" if session.interrupted else "complete", session.seconds)
 
 
 def _measure_overlap(
@@ -149,8 +184,16 @@ def _start_recorder(
     return Recorder(stored.writer(), progress, len(stored.left.done))
 
 
-def _leave(engine: Engine, watchdog: Watchdog) -> None:
-    with guarded(engine, watchdog, "the end of the run"):
+@contextmanager
+def _ending(engine: Engine, watchdog: Watchdog, witness: Witness) -> Iterator[None]:
+    """Watch the body, in which others may wait for rank 0 while it takes and reads what NCCL wrote."""
+    what = "the end of the run"
+    with guarded(engine, watchdog, what), watchdog.watching(what, allowed_seconds=witness.waiting_seconds):
+        yield
+
+
+def _leave(engine: Engine, watchdog: Watchdog, witness: Witness) -> None:
+    with _ending(engine, watchdog, witness):
         engine.barrier()  # now nobody needs to know of the others any more
         watchdog.dismiss_monitor()
         engine.close()

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from io import StringIO
 from itertools import groupby
 
+from commbench.report.finding_lines import finding_lines
+from commbench.report.markdown import escape_markdown
 from commbench.report.overlap import overlap_lines
 from commbench.report.scaling import scaling_lines
 from commbench.report.slow_groups import slow_group_lines, slower_than_median
@@ -67,7 +69,7 @@ def format_table(run: Run) -> str:
     console = Console(file=text, width=_WIDE, color_system=None, markup=False, highlight=False)
     console.print(table)
     body = "\n".join(line.rstrip() for line in text.getvalue().splitlines())
-    return "\n".join([run_title(run), body.rstrip("\n"), "", *lines_below(run)]) + "\n"
+    return "\n".join([run_title(run), body.rstrip("\n"), "", *lines_below(run), *finding_lines(run)]) + "\n"
 
 
 def format_markdown(run: Run) -> str:
@@ -81,7 +83,8 @@ def format_markdown(run: Run) -> str:
         *escaped,
     ]
     table = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([run_title(run), "", *table, "", *(f"{line}  " for line in lines_below(run))]) + "\n"
+    below = [*lines_below(run), *map(escape_markdown, finding_lines(run))]
+    return "\n".join([run_title(run), "", *table, "", *(f"{line}  " for line in below)]) + "\n"
 
 
 def lines_below(run: Run) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from zlib import crc32
 
 from commbench.results.schema import RunRecord, Status
@@ -41,11 +41,18 @@ def find_done(run: Run) -> list[DoneCase]:
 def find_differences(stored: RunRecord, now: RunRecord) -> list[str]:
     """What keeps samples of the two records from being of one run: `world size (stored 4, now 2)`."""
     found = []
+    now = _with_witnessed(stored, now)
     for name, tell in _COMPARED:
         before, after = tell(stored), tell(now)
         if before != after:
             found.append(f"{name} (stored {_shown(before)}, now {_shown(after)})")
     return found
+
+
+def _with_witnessed(stored: RunRecord, now: RunRecord) -> RunRecord:
+    """`now` with the links of the groups that NCCL's log has told of in `stored`: at its start no run can know them."""
+    told = {(one.layout, one.name, one.ranks): one for one in stored.groups if one.link_source == "log"}
+    return replace(now, groups=tuple(told.get((one.layout, one.name, one.ranks), one) for one in now.groups))
 
 
 def _words(tell: Callable[[RunRecord], Iterable[object]]) -> Callable[[RunRecord], str]:

@@ -5,10 +5,11 @@ Schema history (`schema_version` in run.json):
   2  imported runs. What another tool's file does not say is None, an empty cell, or the word `unknown`; a collective
      may be a kind of `results/kinds.py`. New: `origin`, `findings`, `Host.devices`, the column `variant`, the statuses
      `failed`, `incomplete`, `suspect`, the outcome `incomplete`. Of our own runs: `Host.interface`, `resumed_utc`, the
-     column `contention`, `overlap`. Version 1 lacks these and reads with their defaults.
+     column `contention`, `overlap`, `GroupRecord.link_source`, `environment_set`. Version 1 lacks these and reads with
+     their defaults.
 """
 
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Literal
 
 from commbench.plan.modes import Concurrency, Mode
@@ -24,6 +25,9 @@ ForeignStatus = Literal["failed", "incomplete", "suspect"]
 Status = MeasuredStatus | ForeignStatus
 SampleKind = Literal["first", "warmup", "batch"]
 Outcome = Literal["running", "complete", "interrupted", "stalled", "failed", "incomplete"]
+# Who says what a group crosses: the engine by its nodes, or what was imported (empty); the PCI tree and NVLink of its
+# node; NCCL's own log, by the ways that it took.
+LinkSource = Literal["", "wiring", "log"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class GroupRecord:
     link_class: str
     bytes_per_second: float | None = None
     alpha_step_seconds: float | None = None
+    link_source: LinkSource = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +142,7 @@ class RunRecord:
     """run.json: what was asked, on what, and how it ended. `resumed_utc`: when it was gone on with by --resume.
 
     An imported run has an `origin`, and no plan of its own: its seed, precision and budget are None. `overlap`: of the
-    cases that --overlap chose.
+    cases that --overlap chose. `environment_set`: variables that rank 0 had set itself, which `environment` is without.
     """
 
     schema_version: int
@@ -162,6 +167,7 @@ class RunRecord:
     origin: Origin | None = None
     findings: tuple[Finding, ...] = ()
     overlap: tuple[OverlapRecord, ...] = ()
+    environment_set: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

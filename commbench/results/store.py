@@ -15,6 +15,7 @@ from commbench.results.schema import OPTIONAL_COLUMNS, SCHEMA_VERSION, RunRecord
 from commbench.results.summary import GroupSamples, summarize_group
 
 RUN_FILE, SAMPLES_FILE, SUMMARY_FILE, PLOTS_DIR = "run.json", "samples.csv", "summary.csv", "plots"
+LOGS_DIR = "nccl"  # NCCL's own log of each rank, `rank0.log`, …
 _TOO_LARGE = 1 << 62  # no size and no count of ranks comes near: a damaged file
 
 Row = TypeVar("Row", SampleRow, SummaryRow)

@@ -1,7 +1,7 @@
 """From samples to a row of summary.csv: the same arithmetic while measuring and when a run is read again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from commbench.plan.collectives import COLLECTIVES, Blocks
 from commbench.results.kinds import ITEMSIZES, KINDS
@@ -87,6 +87,13 @@ def summarize_group(
         reason=reason,
         variant=case.variant,
     )
+
+
+def relinked(row: SummaryRow, case: CaseRecord, group: GroupRecord) -> SummaryRow:
+    """`row` of `case`, now that more is known of the link of its `group`."""
+    theory = None if row.size_bytes is None else theory_seconds(case, group, row.size_bytes)
+    efficiency = theory / row.seconds_median if theory is not None and row.seconds_median else None
+    return replace(row, link_class=group.link_class, theory_seconds=theory, efficiency=efficiency)
 
 
 def _true_size(case: CaseRecord, group: GroupRecord) -> tuple[int | None, int | None]:

@@ -17,13 +17,15 @@ from commbench.results.schema import (
     SAMPLE_COLUMNS,
     SUMMARY_COLUMNS,
     Finding,
+    GroupRecord,
     Outcome,
     OverlapRecord,
     RunRecord,
     SampleRow,
     SummaryRow,
 )
-from commbench.results.store import RUN_FILE, SAMPLES_FILE, SUMMARY_FILE, Run, read_samples, read_summary
+from commbench.results.store import LOGS_DIR, RUN_FILE, SAMPLES_FILE, SUMMARY_FILE, Run, read_samples, read_summary
+from commbench.results.summary import relinked
 
 # Not dataclasses.astuple: it copies every value, and a large run has millions.
 _SAMPLE_VALUES, _SUMMARY_VALUES = attrgetter(*SAMPLE_COLUMNS), attrgetter(*SUMMARY_COLUMNS)
@@ -92,8 +94,23 @@ class RunWriter:
 
     def add_findings(self, findings: Sequence[Finding]) -> None:
         """Add these to those of run.json. Raises CommbenchError when the disk is full."""
-        self.record = replace(self.record, findings=(*self.record.findings, *findings))
+        new = [finding for finding in findings if finding not in self.record.findings]  # a resumed run may have them
+        self.record = replace(self.record, findings=(*self.record.findings, *new))
         with _storing(self.directory):
+            self._write_record()
+
+    def set_groups(self, groups: Sequence[GroupRecord]) -> None:
+        """Put these, of whose links more is known now, in the place of the same groups, in the rows as well.
+
+        No row may be added afterwards. Raises CommbenchError when the disk is full.
+        """
+        self.record = replace(self.record, groups=tuple(groups))
+        cases = {case.index: case for case in self.record.cases}
+        by_name = {(group.layout, group.name): group for group in groups}
+        rows = [relinked(row, cases[row.case], by_name[row.layout, row.group]) for row in read_summary(self.directory)]
+        with _storing(self.directory):
+            self._summary.close()
+            _replace_csv(self.directory / SUMMARY_FILE, SUMMARY_COLUMNS, rows)
             self._write_record()
 
     def finish(self, outcome: Outcome, measured_seconds: float) -> None:
@@ -116,6 +133,15 @@ class RunWriter:
         part = self.directory / (RUN_FILE + ".part")
         part.write_bytes(msgspec.json.format(msgspec.json.encode(self.record), indent=1) + b"\n")
         part.rename(self.directory / RUN_FILE)
+
+
+def write_log(directory: Path, rank: int, data: bytes) -> Path:
+    """Put NCCL's log of a rank beside the run in `directory`; says where it is. Raises CommbenchError on I/O."""
+    path = directory / LOGS_DIR / f"rank{rank}.log"
+    with _storing(directory):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+    return path
 
 
 def keep_cases(run: Run, indices: Collection[int]) -> None:

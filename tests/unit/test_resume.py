@@ -135,6 +135,17 @@ def test_a_case_that_differs_is_told(changes, name):
     assert find_differences(record, replace(record, cases=cases))[0].startswith(f"{name} (stored ")
 
 
+def test_links_that_nccls_log_told_of_are_no_difference():
+    """A new run knows the wiring only; what another group crosses, or another wiring, still is one."""
+    pair = make_group_record(name="pair", link_class="nvlink", bytes_per_second=450e9, link_source="wiring")
+    stored = make_record(groups=(make_group_record(link_class="phb", link_source="log"), pair))
+    wired = make_group_record(link_class="nvlink", bytes_per_second=450e9, link_source="wiring")
+    assert find_differences(stored, replace(stored, groups=(wired, pair))) == []
+    slower = replace(pair, link_class="pix", bytes_per_second=31e9)
+    names = [text.partition(" (")[0] for text in find_differences(stored, replace(stored, groups=(wired, slower)))]
+    assert names == ["link classes", "link rates"]
+
+
 def test_a_long_value_is_cut():
     cases = tuple(make_case_record(index, requested_nbytes=1 << index) for index in range(40))
     (sizes, _) = find_differences(make_record(), make_record(cases=cases))

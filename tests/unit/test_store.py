@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from commbench.errors import CommbenchError, UsageError
 from commbench.report.table import format_markdown
 from commbench.results import writer
-from commbench.results.schema import SAMPLE_COLUMNS, SCHEMA_VERSION, SUMMARY_COLUMNS, RunRecord
+from commbench.results.schema import SAMPLE_COLUMNS, SCHEMA_VERSION, SUMMARY_COLUMNS, Finding, RunRecord
 from commbench.results.store import load_run, read_samples
 from commbench.results.writer import RunWriter, check_new_directory
 from tests.factories import (
@@ -82,6 +82,49 @@ def test_numbers_are_kept_to_nine_digits(tmp_path):
     directory = write_run(tmp_path, [make_sample(0, third)], [make_row(0, seconds_median=third)])
     assert load_run(directory).rows[0].seconds_median == 3.33333333e-05
     assert next(read_samples(directory)).seconds == 3.33333333e-05
+
+
+def test_what_is_known_of_links_at_the_end_is_in_every_row(tmp_path):
+    writing = RunWriter(tmp_path / "run", make_record())
+    rows = [make_row(0, theory_seconds=5e-5, efficiency=0.5), make_row(1, **UNMEASURED, size_bytes=4096)]
+    writing.add_summary(rows)
+    told = make_group_record(link_class="nvlink", bytes_per_second=1e9, link_source="log")
+    writing.set_groups([told])
+    writing.finish("complete", 1.0)
+    run = load_run(tmp_path / "run")
+    assert run.record.groups == (told,)
+    assert [(row.link_class, row.theory_seconds, row.efficiency) for row in run.rows] == [
+        ("nvlink", 1024 / 1e9, pytest.approx(1024 / 1e9 / 1e-4)), ("nvlink", 4096 / 1e9, None),
+    ]  # fmt: skip
+    assert [replace(row, link_class="loopback", theory_seconds=None, efficiency=None) for row in run.rows] == [
+        replace(row, theory_seconds=None, efficiency=None) for row in rows
+    ]
+
+
+def test_a_rate_that_is_no_longer_known_leaves_no_efficiency(tmp_path):
+    writing = RunWriter(tmp_path / "run", make_record())
+    writing.add_summary([make_row(0, theory_seconds=5e-5, efficiency=0.5)])
+    writing.set_groups([make_group_record(link_class="phb", link_source="log")])
+    writing.finish("complete", 1.0)
+    row = load_run(tmp_path / "run").rows[0]
+    assert (row.link_class, row.theory_seconds, row.efficiency) == ("phb", None, None)
+
+
+def test_the_same_finding_is_kept_once(tmp_path):
+    writing = RunWriter(tmp_path / "run", make_record())
+    for _ in range(2):
+        writing.add_findings([Finding("LOG-SOCKET", "the network", "warn", "TCP sockets")])
+    writing.finish("complete", 1.0)
+    assert len(load_run(tmp_path / "run").record.findings) == 1
+
+
+def test_runs_of_before_have_links_of_no_source(tmp_path):
+    directory = two_cases(tmp_path)
+    document = json.loads((directory / "run.json").read_text())
+    del document["groups"][0]["link_source"], document["environment_set"]
+    (directory / "run.json").write_text(json.dumps(document))
+    record = load_run(directory).record
+    assert (record.groups[0].link_source, record.environment_set) == ("", {})
 
 
 def test_rows_come_in_the_order_of_the_plan(tmp_path):

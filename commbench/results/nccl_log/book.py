@@ -35,6 +35,7 @@ class Comm:
     started: dict[int, None] = field(default_factory=dict)
     completed: dict[int, None] = field(default_factory=dict)
     aborted: dict[int, None] = field(default_factory=dict)
+    members: dict[int, RankSeen] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -52,7 +53,7 @@ class Book:
     ranks: dict[tuple[str, int], RankSeen] = field(default_factory=dict)
     rank_of: dict[tuple[str, int | None, int | None], int] = field(default_factory=dict)
     clashes: dict[int, set[tuple[str, int]]] = field(default_factory=lambda: defaultdict(set))
-    connections: dict[tuple[str, int, int, int, str, str], Connection] = field(default_factory=dict)
+    connections: dict[tuple[object, ...], Connection] = field(default_factory=dict)
     rings: dict[tuple[str, int], Ring] = field(default_factory=dict)
     trees: dict[tuple[str, int, int], TreeNode] = field(default_factory=dict)
     channels: dict[str, Channels] = field(default_factory=dict)
@@ -164,7 +165,15 @@ class Book:
     def closed_comms(self) -> tuple[CommSeen, ...]:
         """The communicators as records."""
         return tuple(
-            CommSeen(key, comm.size, comm.nodes, tuple(comm.started), tuple(comm.completed), tuple(comm.aborted))
+            CommSeen(
+                key,
+                comm.size,
+                comm.nodes,
+                tuple(comm.started),
+                tuple(comm.completed),
+                tuple(comm.aborted),
+                tuple(comm.members.values()),
+            )
             for key, comm in self.comms.items()
         )
 

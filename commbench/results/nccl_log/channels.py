@@ -74,8 +74,12 @@ def read_connection(book: Book, message: Message) -> bool:
     if said is None and transport.kind == "NET":
         end = "receive"  # to 2.3, which has no word for it
     comm = book.comm_of(message.process)
-    connection = Connection(comm, int(channel), int(source), int(target), transport, end, message.where)
-    book.connections.setdefault((comm, int(channel), int(source), int(target), end, transport.label), connection)
+    who, gpus = message.process, (source_at or "", target_at or "")
+    connection = Connection(
+        comm, int(channel), int(source), int(target), transport, end, message.where, who.host, who.pid, gpus
+    )
+    ends = (comm, connection.channel, connection.source, connection.target, end, transport.label)
+    book.connections.setdefault((*ends, who.host, who.pid, gpus), connection)
     here = int(source) if end == "send" else int(target)
     for rank, bracket in ((int(source), source_at), (int(target), target_at)):
         process = message.process if rank == here else None

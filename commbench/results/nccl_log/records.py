@@ -56,7 +56,11 @@ class Transport:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """One channel from `source` to `target`, ranks of the communicator `comm`. `end`: who says so, send or receive."""
+    """One channel from `source` to `target`, ranks of the communicator `comm`. `end`: who says so, send or receive.
+
+    `comm` is the one that the process spoke of last: a process with several may mean another. `host` and `pid`: of the
+    process that says so; `gpus`: what stands in brackets behind each rank.
+    """
 
     comm: str
     channel: int
@@ -65,6 +69,9 @@ class Connection:
     transport: Transport
     end: Literal["send", "receive"]
     where: str
+    host: str = ""
+    pid: int | None = None
+    gpus: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,10 @@ class RankSeen:
 
 @dataclass(frozen=True, slots=True)
 class CommSeen:
-    """A communicator: its size, and which ranks began and ended its init. `key`: its id, else its size and order."""
+    """A communicator: its size, and which ranks began and ended its init. `key`: its id, else its size and order.
+
+    `members`: what each rank says of itself in the lines about its init.
+    """
 
     key: str
     size: int
@@ -90,6 +100,7 @@ class CommSeen:
     started: tuple[int, ...] = ()
     completed: tuple[int, ...] = ()
     aborted: tuple[int, ...] = ()
+    members: tuple[RankSeen, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,17 +65,17 @@ def read_comm(book: Book, message: Message) -> bool:
     elif "Abort" in text:
         comm.aborted.setdefault(rank)
     place, bus = _PLACE.search(text), _BUS.search(text)
-    book.see_rank(
-        RankSeen(
-            key,
-            rank,
-            process.host,
-            process.pid,
-            int(place[1]) if place else process.device,
-            int(place[2]) if place and place[2] else None,
-            bus_id(bus[1]) if bus else "",
-        )
+    seen = RankSeen(
+        key,
+        rank,
+        process.host,
+        process.pid,
+        int(place[1]) if place else process.device,
+        int(place[2]) if place and place[2] else None,
+        bus_id(bus[1]) if bus else "",
     )
+    comm.members.setdefault(rank, seen)
+    book.see_rank(seen)
     return True
 
 

@@ -1,9 +1,11 @@
 """What a debug log says went wrong."""
 
+from dataclasses import replace
+
 import pytest
 
 from commbench.analysis.witness import judge, name_ranks
-from commbench.analysis.witness_topology import gpu_of, judge_against, link_of_ranks
+from commbench.analysis.witness_topology import gpu_of, judge_against, judge_nodes
 from commbench.results.finding import Finding
 from commbench.topology import read_topology
 from tests.unit.results.nccl_log.samples import FAULTS, OLD, SHARED_MEMORY, TORN, modern, read
@@ -223,9 +225,16 @@ def test_a_log_that_does_not_say_which_gpu():
     assert finding.verdict == "skip"
 
 
-def test_the_wiring_of_two_ranks():
+def test_each_topology_is_held_against_its_own_hosts_alone():
+    shared = ON_GPUS.format(extra="", way="SHM/direct/direct")
+    other = shared.replace("n1:", "n2:").replace("0x9", "0x8")
+    log = read(shared, other)
+    bare = replace(TOPOLOGY, links=())
+    found = judge_nodes(log, [(TOPOLOGY, {"n1"}), (bare, {"n2"})])
+    assert {finding.where.partition(":")[0] for finding in found if finding.rule == "LOG-UNEXPECTED-PATH"} == {"a.log"}
+    assert judge_nodes(log, [(bare, {"n1", "n2"})]) == judge_nodes(log, [])
+
+
+def test_the_gpu_of_a_rank():
     log = read(ON_GPUS.format(extra="", way="P2P/CUMEM/read"))
-    link = link_of_ranks(log, TOPOLOGY, "0x9")
-    assert link(0, 1) == "nvlink"
-    assert link(0, 7) == "unknown"
     assert gpu_of(TOPOLOGY, log.rank("0x9", 1)) == "GPU3"

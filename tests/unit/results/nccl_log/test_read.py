@@ -4,7 +4,7 @@ import pytest
 
 from commbench.errors import CommbenchError
 from commbench.results.nccl_log.channels import bus_id, read_transport
-from commbench.results.nccl_log.link_class import link_class
+from commbench.results.nccl_log.link_class import link_class, pair_classes
 from commbench.results.nccl_log.records import Transport
 from tests.unit.results.nccl_log.samples import OLD, RCCL, SHARED_MEMORY, modern, read
 
@@ -174,21 +174,29 @@ def test_what_is_no_log_is_refused(text):
 
 
 @pytest.mark.parametrize(
-    ("ranks", "expected"), [((0, 1), "pix"), ((0, 1, 2, 3), "net"), ((0, 2), "net"), ((1, 3), "unknown")]
+    ("ranks", "expected"),
+    [
+        ((0, 1), "pix"),
+        ((0, 1, 2, 3), "net"),
+        ((0, 2), "net"),
+        ((1, 3), "unknown"),
+        ((0, 1, 9), "unknown"),
+        ((0,), "unknown"),
+    ],
 )
 def test_the_link_class_of_a_group(ranks, expected):
-    assert link_class(read(modern()), "0xabc", ranks, lambda one, other: "pix") == expected
+    assert link_class(pair_classes(read(modern()), "0xabc", lambda one, other: "pix"), ranks) == expected
 
 
 def test_a_link_class_without_the_wiring():
     log = read(modern())
-    assert link_class(log, "0xabc", (0, 1)) == "unknown"
+    assert link_class(pair_classes(log, "0xabc"), (0, 1)) == "unknown"
     graph = "n1:100:105 [0] NCCL INFO Pattern 4, crossNic 0, nChannels 2, bw 20.0/20.0, type NVL/PIX, sameChannels 1\n"
-    assert link_class(read(modern() + graph), "0xabc", (0, 1)) == "nvlink"
+    assert link_class(pair_classes(read(modern() + graph), "0xabc"), (0, 1)) == "nvlink"
 
 
 def test_shared_memory_crosses_the_host_whatever_joins_the_gpus():
     log = read(SHARED_MEMORY)
-    assert link_class(log, "2 ranks", (0, 1), lambda one, other: "nvlink") == "phb"
-    assert link_class(log, "2 ranks", (0, 1), lambda one, other: "sys") == "sys"
+    assert link_class(pair_classes(log, "2 ranks", lambda one, other: "nvlink"), (0, 1)) == "phb"
+    assert link_class(pair_classes(log, "2 ranks", lambda one, other: "sys"), (0, 1)) == "sys"
     assert Transport("SHM").label == "SHM"
