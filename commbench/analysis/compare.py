@@ -24,7 +24,7 @@ from commbench.analysis.lines import Floats
 from commbench.analysis.matching import MatchedCase, Timing, launch_timings, match_cases
 from commbench.analysis.notes import knowledge_notes, side_notes, stranger_notes
 from commbench.analysis.significance import Difference, holm, least_rank_p, rank_difference, t_difference
-from commbench.analysis.spread import ASSUMED_FREEDOM, FLOOR, MIN_FREEDOM, Spread, measure_spread
+from commbench.analysis.spread import ASSUMED_FREEDOM, FLOOR, MIN_FREEDOM, Spread, measure_level, measure_spread
 from commbench.errors import UsageError
 from commbench.results.store import Run
 
@@ -102,23 +102,19 @@ def _judge(matched: Sequence[MatchedCase], rules: Rules) -> tuple[list[CaseChang
     differences = [_case_difference(index, sides, spread, level / len(matched)) for index in range(len(matched))]
     cases = _case_changes(matched, differences, holm([one.p for one in differences], level), rules)
     estimates = np.array([one.estimate for one in differences])
-    return cases, _link_changes(coefficients, estimates, sides[0].shape[1], level, rules, spread.level_variance)
+    return cases, _link_changes(coefficients, estimates, sides, level, rules)
 
 
 def _link_changes(
     coefficients: Sequence[Coefficients],
     estimates: Floats,
-    base_launches: int,
+    sides: tuple[Floats, Floats],
     level: float,
     rules: Rules,
-    level_variance: float,
 ) -> list[LinkChange]:
     values = [one for found in coefficients for one in (found.alpha, found.beta)]
     first = level / max(1, sum(one is not None for one in values))
-    changes = [
-        _value_difference(one, base_launches, first, rules.assumed_spread, level_variance) if one else None
-        for one in values
-    ]
+    changes = [_value_difference(one, sides, first, rules.assumed_spread) if one else None for one in values]
     rejected = iter(holm([one.p for one in changes if one], level))
     judged = [_coefficient(one, next(rejected), rules) if one else None for one in changes]
     links = []
@@ -171,14 +167,13 @@ def _case_difference(case: int, sides: tuple[Floats, Floats], spread: Spread, le
     return t_difference(float(new.mean() - base.mean()), variance, freedom, counts, method)
 
 
-def _value_difference(
-    values: Values, base_launches: int, level: float, assumed: float, level_variance: float
-) -> Difference | None:
+def _value_difference(values: Values, sides: tuple[Floats, Floats], level: float, assumed: float) -> Difference | None:
     """Of a coefficient of each launch, over that of the base; None where no launch of a side tells.
 
     As of cases, a variance that came out small by luck is raised, to the mean with what its cases make one expect.
     """
     logs = np.log(np.maximum(values.launches, _LEAST_COEFFICIENT))
+    base_launches = sides[0].shape[1]
     base, new = (side[~np.isnan(side)] for side in (logs[:base_launches], logs[base_launches:]))
     if not len(base) or not len(new):
         return None
@@ -191,7 +186,7 @@ def _value_difference(
     if freedom < MIN_FREEDOM:
         least = assumed**2 + max(assumed**2, values.variance)  # of the launch's level, and of the cases beside it
         return t_difference(estimate, max(variance, least), ASSUMED_FREEDOM, counts, "assumed")
-    typical = level_variance + values.variance
+    typical = measure_level(sides, values.places) + values.variance
     if variance < typical:
         variance, freedom = (variance + typical) / 2, 2 * freedom
     return t_difference(estimate, variance, float(freedom), counts)

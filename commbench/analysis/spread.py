@@ -7,6 +7,7 @@ believed; a large one is, whole.
 Sources: Smyth, Statistical Applications in Genetics and Molecular Biology 3 (2004); Satterthwaite (1946).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,8 +49,8 @@ def measure_spread(sides: tuple[Floats, Floats], half_widths: Floats, assumed: f
     deviation of a launch's level, and of a case beside it, where there are too few launches to see.
     """
     inside = np.nan_to_num(half_widths) * _HALF_WIDTH_TO_DEVIATION
-    freedom = sum(max(side.shape[1] - 1, 0) for side in sides)
-    residuals = np.concatenate([side - np.nanmean(side, axis=1, keepdims=True) for side in sides], axis=1)
+    freedom = _freedom(sides)
+    residuals = _residuals(sides)
     level = np.nanmedian(residuals, axis=0)
     if freedom < MIN_FREEDOM:
         seen = float(level @ level) / freedom if freedom else 0.0
@@ -58,8 +59,27 @@ def measure_spread(sides: tuple[Floats, Floats], half_widths: Floats, assumed: f
     beside = residuals - level
     freedoms = np.maximum(sum(np.maximum((~np.isnan(side)).sum(axis=1) - 1, 0) for side in sides), 1).astype(float)
     variances, shared = _shared_variances(np.nansum(beside**2, axis=1) / freedoms, freedoms)
-    level_variance = max(float(level @ level) / freedom, FLOOR**2)
-    return Spread(level_variance, freedom, np.maximum(variances, FLOOR**2), shared, False)
+    return Spread(_level_variance(residuals, freedom), freedom, np.maximum(variances, FLOOR**2), shared, False)
+
+
+def measure_level(sides: tuple[Floats, Floats], cases: Sequence[int]) -> float:
+    """The variance of a launch's level in these cases alone, where a side has more than one launch."""
+    residuals = _residuals(sides)[list(cases)]
+    return _level_variance(residuals[:, ~np.isnan(residuals).all(axis=0)], _freedom(sides))
+
+
+def _freedom(sides: tuple[Floats, Floats]) -> int:
+    return sum(max(side.shape[1] - 1, 0) for side in sides)
+
+
+def _residuals(sides: tuple[Floats, Floats]) -> Floats:
+    """What each launch has beyond the mean of its side, case by case."""
+    return np.concatenate([side - np.nanmean(side, axis=1, keepdims=True) for side in sides], axis=1)
+
+
+def _level_variance(residuals: Floats, freedom: int) -> float:
+    level = np.nanmedian(residuals, axis=0)
+    return max(float(np.nansum(level**2)) / freedom, FLOOR**2)
 
 
 def _shared_variances(variances: Floats, freedoms: Floats) -> tuple[Floats, Floats]:

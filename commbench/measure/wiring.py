@@ -60,7 +60,7 @@ def gather_wiring(engine: Engine, keeps_log: bool) -> Wiring:
     world = engine.world
     is_first = world.node_of_rank.index(world.node_of_rank[rank]) == rank
     host = socket.gethostname().partition(".")[0]
-    machine = _pack(_topology(read_facts())) if is_first else ""
+    machine = _pack(topology_of(read_facts())) if is_first else ""
     mine = RankTold(engine.pci_address or "", host, os.getpid(), keeps_log, machine)
     texts = engine.gather_texts(msgspec.json.encode(mine).decode())
     ranks = tuple(msgspec.json.decode(text, type=RankTold) for text in texts)
@@ -69,7 +69,7 @@ def gather_wiring(engine: Engine, keeps_log: bool) -> Wiring:
     return Wiring(world, ranks, topologies)
 
 
-def _topology(facts: Facts) -> Topology:
+def topology_of(facts: Facts) -> Topology:
     """The machine's topology; an empty one, of which all is unknown, where its facts do not fit together."""
     try:
         return make_topology(facts)

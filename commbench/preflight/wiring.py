@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from commbench.engines.base import Engine
+from commbench.measure.wiring import topology_of
 from commbench.plan.groups import Group
 from commbench.plan.trials import Ranks
 from commbench.preflight.gather import NodeReport
-from commbench.topology.from_facts import make_topology
 from commbench.topology.group_link import link_of_gpus
 
 
@@ -18,5 +18,5 @@ def find_link_class(engine: Engine, reports: Sequence[NodeReport], ranks: Ranks)
     for report in reports:
         if set(ranks) <= set(report.ranks):
             addresses = [part.process.gpu_address for part in report.parts if part.process.rank in ranks]
-            return link_of_gpus(make_topology(report.node), addresses)[0]
+            return link_of_gpus(topology_of(report.node), addresses)[0]
     return known

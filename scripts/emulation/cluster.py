@@ -1,6 +1,7 @@
 """What a cluster is asked to be: names, addresses, rates. Pure, and kept as JSON beside what was built from it."""
 
 import json
+import os
 import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -44,6 +45,7 @@ class Cluster:
     loss: str | None = None
     slurm: bool = False
     prolog: str | None = None  # what Slurm runs on a node before a job starts there
+    pin: bool = False  # every node has CPUs of its own, as far as they go
 
     @property
     def node_names(self) -> list[str]:
@@ -58,6 +60,14 @@ class Cluster:
 
     def rate_of(self, node: str) -> str:
         return self.slow.get(node, self.rate)
+
+    def cpus(self, host: str) -> str:
+        """The CPUs of a pinned node, as taskset takes them; empty for a host that may run on all."""
+        if not self.pin or host == HEAD:
+            return ""
+        known, place = sorted(os.sched_getaffinity(0)), int(host[1:]) - 1
+        share = max(1, len(known) // self.nodes)
+        return ",".join(str(known[(place * share + more) % len(known)]) for more in range(share))
 
     def namespace(self, host: str) -> Path:
         return Path("/run/netns", f"{self.name}-{host}")

@@ -17,7 +17,9 @@ _BECOME = 'hostname "$1" && mount --bind "$2" /etc/hosts && shift 2 && exec "$@"
 
 def entering(cluster: Cluster, host: str, command: Sequence[str]) -> list[str]:
     """The arguments that run a command on a host: every step execs the next, so the pid stays the same."""
+    cpus = cluster.cpus(host)
     return [
+        *(("taskset", "--cpu-list", cpus) if cpus else ()),
         *("nsenter", f"--net={cluster.namespace(host)}"),
         *("unshare", "--uts", "--mount", "--propagation", "slave"),
         *("sh", "-c", _BECOME, "sh", host, str(cluster.hosts_file)),

@@ -73,7 +73,7 @@ def emulated_cluster() -> Iterator[Callable[..., EmulatedCluster]]:
     """A factory: `emulated_cluster(nodes=4, rate="400mbit", slow=("2:100mbit",), rails=1, slurm=False)`."""
     if os.geteuid() != 0:
         pytest.skip("an emulated cluster needs root")
-    for program in ("ip", "tc", "nsenter", "unshare"):
+    for program in ("ip", "tc", "nsenter", "unshare", "taskset"):
         need_program(program)
     remove_orphans()
     with ExitStack() as clusters:
@@ -85,6 +85,7 @@ def emulated_cluster() -> Iterator[Callable[..., EmulatedCluster]]:
             rails: int = 1,
             slurm: bool = False,
             prolog: Path | None = None,
+            pin: bool = False,
         ) -> EmulatedCluster:
             for program in _SLURM_PROGRAMS * slurm:
                 need_program(program)
@@ -93,6 +94,7 @@ def emulated_cluster() -> Iterator[Callable[..., EmulatedCluster]]:
             options = ["--nodes", str(nodes), "--rate", rate, "--rails", str(rails)]
             options += [option for which in slow for option in ("--slow", which)] + ["--slurm"] * slurm
             options += ["--prolog", str(prolog)] if prolog else []
+            options += ["--pin"] * pin
             ended = subprocess.run([SCRIPT, "up", "--name", name, *options], capture_output=True, text=True)
             assert ended.returncode == 0, ended.stderr
             return EmulatedCluster(name, ["head", *(f"n{number}" for number in range(1, nodes + 1))])

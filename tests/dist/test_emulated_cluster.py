@@ -51,6 +51,17 @@ def _streams(cluster: EmulatedCluster, commands: Commands, *routes: tuple[str, s
     return [float(one.out) for one in ended]
 
 
+def test_pinned_nodes_share_no_cpu(emulated_cluster: Factory, commands: Commands) -> None:
+    cpus = len(os.sched_getaffinity(0))
+    if cpus < 2:
+        pytest.skip("two nodes with CPUs of their own need two CPUs")
+    cluster = emulated_cluster(nodes=2, pin=True)
+    tell = (sys.executable, "-c", "import os; print(*os.sched_getaffinity(0))")
+    first, second = (set(_out(cluster, commands, node, *tell).split()) for node in ("n1", "n2"))
+    assert len(first) == len(second) == cpus // 2
+    assert first.isdisjoint(second)
+
+
 def test_names_and_addresses(emulated_cluster: Factory, commands: Commands) -> None:
     links_outside = commands.run(["ip", "-o", "link"]).out
     hosts_outside = Path("/etc/hosts").read_text()
