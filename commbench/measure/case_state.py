@@ -32,7 +32,10 @@ class Measured:
 
 @dataclass(slots=True)
 class CaseState:
-    """What is known of a case so far, by group. `runs` in a batch, each of `repeats` calls: 1, or those of a graph."""
+    """What is known of a case so far, by group. `runs` in a batch, each of `repeats` calls: 1, or those of a graph.
+
+    `batch_seconds`: of one batch on all groups, at the end of the warm-up.
+    """
 
     case: Case
     samples: list[GroupSamples]
@@ -41,6 +44,7 @@ class CaseState:
     rounds: int = 0
     spent_seconds: float = 0.0
     slowest_seconds: float = 0.0
+    batch_seconds: float = 0.0
     status: Status | None = None
     reason: str = ""
     mismatches: list[Mismatch] = field(default_factory=list)

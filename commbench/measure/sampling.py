@@ -8,6 +8,7 @@ from commbench.plan.modes import Mode
 from commbench.stats import MIN_FOR_INTERVAL, summarize
 
 MAX_CALLS = 10_000
+_VISIT_SECONDS = 0.015  # of short batches there are so many in a visit; of long ones a few, and more visits see drift
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,8 @@ class SamplingRules:
     """When a case has been measured enough.
 
     `precision`: the half-width of the 95 % interval over the median that is good enough.
-    `budget_seconds`: of measuring, for all cases together; each has an equal share, and at least one visit.
+    `budget_seconds`: of measuring, for all cases together; each has an equal share, and at least the batches that an
+    interval needs.
     """
 
     precision: float = 0.05
@@ -26,10 +28,22 @@ class SamplingRules:
     max_warmup: int = 12
     max_batches: int = 2000
 
-    @property
-    def batches_per_visit(self) -> int:
-        """Latency keeps the distribution of single calls, so it takes more of them."""
-        return 32 if self.mode == "latency" else MIN_FOR_INTERVAL
+    def batches_per_visit(self, batch_seconds: float) -> int:
+        """Two to six of `batch_seconds` each. Latency keeps the distribution of single calls, so it takes more."""
+        if self.mode == "latency":
+            return 32
+        wanted = ceil(min(MIN_FOR_INTERVAL, _VISIT_SECONDS / batch_seconds)) if batch_seconds > 0 else MIN_FOR_INTERVAL
+        return max(2, wanted)
+
+    def is_over(self, spent_seconds: float, cases: int, run_seconds: float, batches: int) -> bool:
+        """Whether no time is left for a case that took `spent_seconds`, in a run of so many that took `run_seconds`.
+
+        Each case gets the batches that an interval needs.
+        """
+        if batches < MIN_FOR_INTERVAL:
+            return False
+        is_spent = spent_seconds >= self.budget_seconds / cases or run_seconds >= self.budget_seconds
+        return is_spent or batches >= self.max_batches
 
     def is_enough(self, rounds: int, seconds: Sequence[float]) -> bool:
         """Whether the interval is narrow enough and was taken from enough rounds to have seen drift.

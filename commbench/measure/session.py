@@ -159,7 +159,9 @@ class Session:
             calls = self._capture(calls, state.repeats)
         if state.rounds == 0:
             measured += self._warm_up(state, calls)
-        measured.append(self._measure(state, calls, "batch", self._rules.batches_per_visit))
+            state.batch_seconds = float((measured[-1].seconds[:, -1] * measured[-1].calls).sum())
+        batches = self._rules.batches_per_visit(state.batch_seconds)
+        measured.append(self._measure(state, calls, "batch", batches))
         state.keep(measured[-1])
         return measured
 
@@ -267,11 +269,7 @@ class Session:
 
     def _close_if_done(self, state: CaseState) -> None:
         rules, seconds = self._rules, [samples.seconds for samples in state.samples]
-        out_of_budget = (
-            state.spent_seconds >= rules.budget_seconds / len(self.states)
-            or self.seconds >= rules.budget_seconds
-            or len(seconds[0]) >= rules.max_batches
-        )
+        out_of_budget = rules.is_over(state.spent_seconds, len(self.states), self.seconds, len(seconds[0]))
         precise = all(rules.is_precise(values) for values in seconds)
         if out_of_budget and not precise:
             self._close(state, "noisy", "the budget ended before it was precise")

@@ -82,6 +82,24 @@ def test_is_warm(seconds, warm):
     assert SamplingRules().is_warm(seconds) is warm
 
 
-@pytest.mark.parametrize(("mode", "batches"), [("throughput", 6), ("latency", 32)])
-def test_batches_per_visit(mode, batches):
-    assert SamplingRules(mode=mode).batches_per_visit == batches
+@pytest.mark.parametrize(
+    ("mode", "batch_seconds", "batches"),
+    [
+        ("throughput", 0.0, 6),
+        ("throughput", 1e-3, 6),
+        ("throughput", 4e-3, 4),
+        ("throughput", 1.0, 2),
+        ("latency", 1.0, 32),
+    ],
+)
+def test_long_batches_are_few_in_a_visit(mode, batch_seconds, batches):
+    assert SamplingRules(mode=mode).batches_per_visit(batch_seconds) == batches
+
+
+@pytest.mark.parametrize(
+    ("spent", "run", "batches", "is_over"),
+    [(2.9, 5.0, 6, False), (3.1, 5.0, 6, True), (3.1, 5.0, 5, False), (0.1, 31.0, 6, True), (0.1, 31.0, 4, False),
+     (0.1, 5.0, 2000, True)],
+)  # fmt: skip
+def test_a_case_has_its_share_of_the_budget_and_enough_for_an_interval(spent, run, batches, is_over):
+    assert SamplingRules(budget_seconds=30.0).is_over(spent, 10, run, batches) is is_over

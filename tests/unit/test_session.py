@@ -277,17 +277,20 @@ def test_a_case_is_closed_when_its_share_or_the_budget_is_spent(budget, sizes):
     engine = engine_of("noise=5%")
     session, observer = measure(engine, plan(engine, sizes_nbytes=sizes), precision=0.0, budget_seconds=budget)
     spent: Counter[int] = Counter()
+    batches: Counter[int] = Counter()
     times, before, to_close = iter(observer.seconds), 0.0, None
-    for kind, case, status in observer.events:
+    for kind, case, found in observer.events:
         if kind == "closed":
-            assert (case, status) == (to_close, "noisy")
+            assert (case, found) == (to_close, "noisy")
             to_close = None
             continue
         assert to_close is None
         now = next(times)
         spent[case] += now - before
+        batches[case] += sum(one.seconds.shape[1] for one in found if one.kind == "batch")
         before = now
-        to_close = case if spent[case] >= budget / 6 or now >= budget else None
+        is_spent = spent[case] >= budget / 6 or now >= budget
+        to_close = case if is_spent and batches[case] >= 6 else None  # so many an interval needs
     assert to_close is None
     assert {state.reason for state in session.states} == {"the budget ended before it was precise"}
     assert session.seconds == before
@@ -301,19 +304,19 @@ def test_every_case_has_at_least_one_visit(noise, status):
 
 
 @pytest.mark.parametrize(
-    ("mode", "batches", "calls"),
+    ("mode", "visits", "batches", "calls"),
     # all_reduce of 1 KiB: 140 us + 0.18 us; a clock that resolves 10 us wants batches of 10 ms, at least 7.
-    [("throughput", 6, range(50, 73)), ("latency", 32, range(1, 2))],
+    [("throughput", 3, 2, range(50, 73)), ("latency", 1, 32, range(1, 2))],
 )
-def test_modes(mode, batches, calls):
+def test_modes(mode, visits, batches, calls):
     engine = engine_of()
     engine.clock.resolution_seconds = 10e-6
     cases = plan(engine, collectives=("all_reduce",), sizes_nbytes=(1024,), mode=mode)
     session, observer = measure(engine, cases, mode=mode)
     measured = observer.batches(0, "batch")
-    assert [one.seconds.shape for one in measured] == [(1, batches)]
+    assert [one.seconds.shape for one in measured] == [(1, batches)] * visits
     assert {one.calls[0] for one in measured} <= set(calls)
-    assert session.states[0].samples[0].seconds == pytest.approx([140.1792e-6] * batches, rel=1e-9)
+    assert session.states[0].samples[0].seconds == pytest.approx([140.1792e-6] * visits * batches, rel=1e-9)
     assert {one.calls for one in observer.batches(0, "first")} == {(1,)}
 
 
@@ -547,6 +550,17 @@ def test_a_peer_lost_before_the_first_case_is_a_transport_error_too():
         measure(engine, [make_case()])
 
 
+class Blind(Watch):
+    """Counts nothing."""
+
+    @contextmanager
+    def watching(self, what: str, expected_seconds: float = 0.0) -> Iterator[None]:
+        yield
+
+    def step(self, expected_seconds: float) -> None:
+        pass
+
+
 class Forgetful:
     """An observer that keeps nothing, as every rank but rank 0 has."""
 
@@ -562,7 +576,7 @@ def peak_nbytes(ranks: int, batches: int) -> int:
     engine = open_engine(ranks=ranks, spec="noise=5%", seed=1)
     cases = plan(engine, collectives=("all_reduce",), sizes_nbytes=(1 << 20,))
     rules = SamplingRules(precision=0.0, budget_seconds=1e9, max_batches=batches)
-    session = Session(engine, cases, rules=rules, seed=0, verify=True, observer=Forgetful(), watch=Watch())
+    session = Session(engine, cases, rules=rules, seed=0, verify=True, observer=Forgetful(), watch=Blind())
     tracemalloc.start()
     session.run()
     peak = tracemalloc.get_traced_memory()[1]
@@ -572,7 +586,8 @@ def peak_nbytes(ranks: int, batches: int) -> int:
 
 
 def test_what_samples_take_does_not_grow_with_the_ranks_that_have_them():
-    peak_nbytes(2, 100)  # what is made once
+    for ranks in (2, 4000):
+        peak_nbytes(ranks, 1500)  # what is made once, such as the ranks of an interval for every number of samples
     few, many = (peak_nbytes(ranks, 1500) - peak_nbytes(ranks, 500) for ranks in (2, 4000))
     assert 1000 * 8 <= few <= 1000 * 200  # the samples are seen, and a few numbers each
     assert many <= 1.2 * few
