@@ -123,26 +123,31 @@ def _link_changes(
         links.append(
             LinkChange(
                 found.link_class,
-                _borne_out(alpha, beta, found.alpha, estimates),
-                _inverted(_borne_out(beta, alpha, found.beta, estimates)),
+                _borne_out(alpha, beta, found.alpha, estimates, rules),
+                _inverted(_borne_out(beta, alpha, found.beta, estimates, rules)),
             )
         )
     return links
 
 
 def _borne_out(
-    change: CoefficientChange | None, other: CoefficientChange | None, values: Values | None, estimates: Floats
+    change: CoefficientChange | None,
+    other: CoefficientChange | None,
+    values: Values | None,
+    estimates: Floats,
+    rules: Rules,
 ) -> CoefficientChange | None:
-    """The change, called only if the median of the sizes that tell it is nearer to it than to no change.
-
-    What the `other` coefficient makes of their time changes as it does.
+    """The change, called only if the sizes that tell it show it: their median changed so by the least effect or more,
+    and is nearer to what the change makes of them than to what the `other` coefficient makes of them alone.
     """
     if change is None or values is None or change.verdict not in ("slower", "faster"):
         return change
     beside = (1 - values.share) * (other.ratio.value if other else 1.0)
     claimed, unchanged = (np.log(values.share * ratio + beside) for ratio in (change.ratio.value, 1.0))
-    median = np.median(estimates[list(values.places)])
-    return change if abs(median - claimed) <= abs(median - unchanged) else replace(change, verdict="noisy")
+    median = float(np.median(estimates[list(values.places)]))
+    is_seen = median * np.log(change.ratio.value) > 0 and abs(median) >= log1p(rules.least_effect)
+    is_nearer = abs(median - claimed) <= abs(median - unchanged)
+    return change if is_seen and is_nearer else replace(change, verdict="noisy")
 
 
 def _log_seconds(cases: Sequence[Sequence[Timing | None]]) -> Floats:
