@@ -168,7 +168,7 @@ class Sweep:
         return ended
 
     def check_kept(self) -> None:
-        assert any(row.samples >= 6 and row.seconds_median for row in load_run(self.out).rows)
+        assert any(row.samples >= 2 and row.seconds_median for row in load_run(self.out).rows)  # one visit or more
 
 
 @pytest.fixture
