@@ -49,7 +49,7 @@ def test_json(call: Call) -> None:
     found = json.loads(call(*SLOW, "--format", "json").out)
     assert (found["verdict"], found["exit_code"], found["exclude"]) == ("fail", 1, ["node4"])
     assert [stage["name"] for stage in found["stages"]] == [
-        "first answer", "right data", "inside nodes", "pairs", "line rate", "ladder",
+        "first answer", "right data", "inside nodes", "pairs", "line rate", "references", "ladder",
     ]  # fmt: skip
     [suspect] = [one for one in found["pairs"][0]["suspects"] if one["state"] == "confirmed"]
     assert suspect["members"] == ["node4 rail 1"]
