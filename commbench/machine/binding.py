@@ -86,6 +86,17 @@ def bind_threads(bind: Bind, local_rank: int, local_size: int, pci_address: str 
     return f"cpu {_shown(chosen)} ({why}{f'; {polling} polling threads yield' if polling else ''})"
 
 
+def level_threads() -> None:
+    """Let polling threads yield to this process no more: all its threads join them in the idle class.
+
+    For what computes beside its calls, which would starve them. There is no way back that needs no privilege.
+    """
+    threads = _threads()
+    if any(os.sched_getscheduler(thread) == os.SCHED_IDLE for thread in threads):
+        for thread in threads:
+            os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
+
+
 def _threads(root: Path = ROOT) -> dict[int, str]:
     """The names of this process's threads by their id."""
     folder = root / "proc/self/task"

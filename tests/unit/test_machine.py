@@ -183,3 +183,16 @@ def test_a_busy_machine_is_not_bound() -> None:
     before = os.sched_getaffinity(0)
     assert "not bound: others take 60% of the CPUs" in bind_threads("auto", 0, 1, None, busy=0.6)
     assert os.sched_getaffinity(0) == before
+
+
+@pytest.mark.parametrize("is_idle", [True, False])
+def test_threads_are_levelled_where_one_yields(is_idle: bool) -> None:
+    """In a process of its own: without privileges there is no way back."""
+    program = (
+        "import os, threading, time; from commbench.machine.binding import level_threads; "
+        "other = threading.Thread(target=time.sleep, args=(5,), daemon=True); other.start(); "
+        f"{is_idle} and os.sched_setscheduler(other.native_id, os.SCHED_IDLE, os.sched_param(0)); level_threads(); "
+        "print({os.sched_getscheduler(thread) == os.SCHED_IDLE for thread in (0, other.native_id)})"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout == f"{{{is_idle}}}\n"
