@@ -127,8 +127,9 @@ class Conductor:
         criteria = LATENCY if bench.backend == "gloo" and bench.world.nodes_of(ranks) == 1 else None
         self._diagnoses = tests.diagnose(self._allowed_seconds(bench, ranks, nbytes), criteria)
         tests.run_retests(self._diagnoses, self.request.seed)
-        if not done:
-            self.add(Stage("pairs", "skip", 0.0, "the budget left no time for a round"))
+        if not tests.results:
+            reason = "no two ranks that live" if done else "the budget left no time for a round"
+            self.add(Stage("pairs", "skip", 0.0, reason))
             self._pairs = None
             return
         named = sum(len(search.confirmed) for search in self._searches())

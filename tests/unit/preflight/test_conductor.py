@@ -5,7 +5,10 @@ from dataclasses import replace
 import pytest
 
 from commbench.analysis.expectations import read_expectations
-from commbench.preflight.conductor import choose_nbytes, life_stage
+from commbench.engines.fake import open_engine
+from commbench.preflight.bench import PaperBench
+from commbench.preflight.clock import virtual_clock
+from commbench.preflight.conductor import Conductor, choose_nbytes, life_stage
 from commbench.preflight.levels import LEVELS, expected_seconds
 from commbench.preflight.request import Hints, PreflightRequest
 from commbench.preflight.worker import run_on_paper
@@ -109,3 +112,17 @@ def test_more_nodes_and_higher_levels_take_longer() -> None:
     quick, standard, full = (expected_seconds(LEVELS[name], 6) for name in ("quick", "standard", "full"))
     assert quick < standard < full
     assert expected_seconds(LEVELS["quick"], 2) < quick < LEVELS["quick"].budget_seconds
+
+
+def test_without_two_ranks_that_live_the_pairs_are_left_out_and_the_dead_named() -> None:
+    engine = open_engine(ranks=2, spec="ranks-per-node=1,net=10us:10GB/s", seed=0)
+    bench = PaperBench(engine, engine.clock)
+    bench.dead = frozenset({1})
+    request = PreflightRequest(LEVELS["quick"], 60.0, engine="fake")
+    clock = virtual_clock(engine.now_seconds, 60.0)
+    conductor = Conductor(request, Hints(), clock, ("n0", "n1"), lambda line: None)
+    conductor.run(bench)
+    found = conductor.outcome()
+    said = {stage.name: (stage.verdict, stage.said) for stage in found.stages}
+    assert said["pairs"] == ("skip", "no two ranks that live")
+    assert (found.verdict, found.exclude) == ("fail", ("n1",))
