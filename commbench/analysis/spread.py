@@ -59,13 +59,14 @@ def measure_spread(sides: tuple[Floats, Floats], half_widths: Floats, assumed: f
     beside = residuals - level
     freedoms = np.maximum(sum(np.maximum((~np.isnan(side)).sum(axis=1) - 1, 0) for side in sides), 1).astype(float)
     variances, shared = _shared_variances(np.nansum(beside**2, axis=1) / freedoms, freedoms)
-    return Spread(_level_variance(residuals, freedom), freedom, np.maximum(variances, FLOOR**2), shared, False)
+    return Spread(_level_variance(level, freedom), freedom, np.maximum(variances, FLOOR**2), shared, False)
 
 
 def measure_level(sides: tuple[Floats, Floats], cases: Sequence[int]) -> float:
     """The variance of a launch's level in these cases alone, where a side has more than one launch."""
     residuals = _residuals(sides)[list(cases)]
-    return _level_variance(residuals[:, ~np.isnan(residuals).all(axis=0)], _freedom(sides))
+    seen = residuals[:, ~np.isnan(residuals).all(axis=0)]
+    return _level_variance(np.nanmedian(seen, axis=0), _freedom(sides))
 
 
 def _freedom(sides: tuple[Floats, Floats]) -> int:
@@ -77,9 +78,8 @@ def _residuals(sides: tuple[Floats, Floats]) -> Floats:
     return np.concatenate([side - np.nanmean(side, axis=1, keepdims=True) for side in sides], axis=1)
 
 
-def _level_variance(residuals: Floats, freedom: int) -> float:
-    level = np.nanmedian(residuals, axis=0)
-    return max(float(np.nansum(level**2)) / freedom, FLOOR**2)
+def _level_variance(level: Floats, freedom: int) -> float:
+    return max(float(level @ level) / freedom, FLOOR**2)
 
 
 def _shared_variances(variances: Floats, freedoms: Floats) -> tuple[Floats, Floats]:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from commbench.engines.base import Timed
+from commbench.machine.binding import level_threads
 
 _CPU_WIDTH, _CUDA_WIDTH = 256, 4096  # of the square matrices: short against a batch, long against a call
 
@@ -20,11 +21,12 @@ Start = Callable[[], Any]  # starts one collective, and returns the work to wait
 
 
 class CpuOverlap:
-    """`start` starts one collective without waiting for it."""
+    """`start` starts one collective without waiting for it. Make it when nothing else is to be timed any more."""
 
     product = f"{_CPU_WIDTH} × {_CPU_WIDTH} × {_CPU_WIDTH} float32"
 
     def __init__(self, start: Start) -> None:
+        level_threads()  # products would starve the library's threads
         self._start = start
         self._waiter = ThreadPoolExecutor(max_workers=1)
         self._factor = torch.full((_CPU_WIDTH, _CPU_WIDTH), 1.0 / _CPU_WIDTH)

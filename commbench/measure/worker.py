@@ -13,7 +13,7 @@ from commbench.engines import load_engine
 from commbench.engines.base import Board, Engine
 from commbench.errors import CommbenchError, InterruptedRunError, UsageError, WrongDataError
 from commbench.launch.environment import RankPlace
-from commbench.machine.binding import BUSY, busy_fraction, level_threads
+from commbench.machine.binding import BUSY, busy_fraction
 from commbench.machine.heap import steady_heap
 from commbench.measure.case_state import describe
 from commbench.measure.fitting import plan_what_fits
@@ -159,7 +159,6 @@ def _measure_overlap(
     watchdog: Watchdog,
 ) -> None:  # fmt: skip
     """The overlap of the cases that were right, into the run's record; wrong data is not timed. Call it last."""
-    level_threads()
     right = [state.case for state in session.states if state.status != "wrong"]
 
     def keep(found: Sequence[OverlapRecord]) -> None:
