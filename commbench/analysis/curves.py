@@ -128,7 +128,7 @@ class _Value:
 
 
 def group_launches(launches: Sequence[Launch]) -> list[list[Launch]]:
-    """The launches by machine, in the order given: the same software and settings on the same kind of processor."""
+    """The launches by machine, in the order given: the same software on the same kind of processor."""
     by_machine: dict[object, list[Launch]] = {}
     for launch in launches:
         by_machine.setdefault(_machine(launch.run.record), []).append(launch)
@@ -137,21 +137,25 @@ def group_launches(launches: Sequence[Launch]) -> list[list[Launch]]:
 
 def _machine(record: RunRecord) -> tuple[object, ...]:
     processors = frozenset(host.cpu for host in record.hosts)
+    return record.engine, record.backend, processors, tuple(sorted(record.versions.items()))
+
+
+def _source(record: RunRecord) -> tuple[object, ...]:
+    """What launches of one measurement have in common: the hosts, and the settings that make another measurement."""
     settings = {name: value for name, value in record.environment.items() if suspicion_of(name)[0] >= _A_SETTING}
-    return record.engine, record.backend, processors, *(frozenset(own.items()) for own in (record.versions, settings))
+    return frozenset(host.name for host in record.hosts), frozenset(settings.items())
 
 
 def make_curves(launches: Sequence[Launch]) -> tuple[list[Curve], list[Unfitted]]:
     """The curves of one machine's launches, in the order of the first plan, and what gives none.
 
-    Launches on the same hosts are put together; those on other hosts are another source.
+    Launches on the same hosts with the same settings are put together; the others are another source.
     """
-    sources: dict[tuple[str, ...], str] = {}
+    sources: dict[object, str] = {}
     found: dict[CurveKey, dict[int, list[list[_Value]]]] = defaultdict(lambda: defaultdict(list))
     refused: dict[tuple[str, str], str] = {}
     for launch in launches:
-        hosts = tuple(sorted(host.name for host in launch.run.record.hosts))
-        source = sources.setdefault(hosts, launch.run.directory.name)
+        source = sources.setdefault(_source(launch.run.record), launch.run.directory.name)
         here: dict[tuple[CurveKey, int], list[_Value]] = defaultdict(list)
         for row, value in _values(launch):
             reason, ranks, nbytes = _no_curve(row), row.ranks, row.size_bytes

@@ -178,7 +178,7 @@ class ScalingFit:
 
 @dataclass(frozen=True, slots=True)
 class FitRecord:
-    """fit.json: the fits of the runs of one machine: of the same software and settings on the same kind of processor.
+    """fit.json: the fits of the runs of one machine, that is of the same software on the same kind of processor.
 
     `data_sha256` is over the fitted points, so that an export can say what it was made from.
     """

@@ -130,7 +130,10 @@ def test_another_algorithm_is_another_measurement_and_other_debug_output_is_not(
         make_launch(rows_of(TIMES), environment=environment)
         for environment in ({}, {"NCCL_ALGO": "Ring"}, {"NCCL_DEBUG": "INFO", "MASTER_ADDR": "n0"})
     )
-    assert [len(members) for members in group_launches([free, ring, told, ring])] == [2, 2]
+    ring = replace(ring, run=replace(ring.run, directory=ring.run.directory.with_name("run2")))
+    assert [len(members) for members in group_launches([free, ring, told, ring])] == [4]
+    curves, _ = curves_of(free, ring, told, ring)
+    assert [(curve.key.source, curve.launches) for curve in curves] == [("run", 2), ("run2", 2)]
 
 
 def test_other_software_is_another_machine_and_other_hosts_another_source():
