@@ -91,6 +91,6 @@ def main(description: str | None, samples: Samples, read: Read) -> int:
             flush=True,
         )
         for failure in result.failures[:3]:
-            print(failure[-4000:], flush=True)
+            print(failure[:4000], flush=True)  # the reason comes first
         failed = failed or bool(result.failures) or result.mib > MAX_MIB
     return 1 if failed else 0
