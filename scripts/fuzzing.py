@@ -30,7 +30,7 @@ class Result:
     mib: float = 0.0
 
 
-def _fuzz(name: str, samples: Samples, read: Read, number: int, results: multiprocessing.Queue) -> None:
+def _fuzz(name: str, samples: Samples, read: Read, number: int, results: "multiprocessing.Queue[Result]") -> None:
     format_name, data = samples[name]
     others = [other for _, other in samples.values()]
     result, rng = Result(), random.Random(f"0/{name}")
