@@ -1,10 +1,10 @@
 """Foreign text (of files, of variables) on its way to people: on one line, and nothing that a terminal would obey."""
 
 
-def shown(text: str) -> str:
-    """A line as a message shows it: one line of printable characters, at most 80 of them."""
-    flat = " ".join("".join(letter if letter.isprintable() else " " for letter in text[:400]).split())
-    return flat if len(flat) <= 80 else flat[:79] + "…"
+def shown(text: str, length: int = 80) -> str:
+    """A line as a message shows it: one line of printable characters, at most `length` of them."""
+    flat = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: 5 * length]).split())
+    return flat if len(flat) <= length else flat[: length - 1] + "…"
 
 
 def printable(text: str) -> str:

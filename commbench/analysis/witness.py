@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from commbench.analysis.witness_paths import judge_paths
 from commbench.results.finding import Finding, Verdict
-from commbench.results.nccl_log.records import FaultSeen, NcclLog
+from commbench.results.nccl_log.records import CommSeen, FaultSeen, NcclLog
 
 _VERDICTS: dict[str, Verdict] = {"warning": "warn", "failure": "fail", "hang": "fail", "crash": "fail"}
 
@@ -124,6 +124,26 @@ def _open_inits(log: NcclLog) -> Iterator[Finding]:
                 log.sources[0],
                 "a rank that hangs, died or never came; or the log is cut here",
             )
+        elif silent := _silent(log, comm):
+            yield Finding(
+                "LOG-INIT-OPEN",
+                name_ranks(silent),
+                "warn",
+                f"connect, and do not say that they are ready, as {len(comm.completed)} of {comm.size} do",
+                "Init COMPLETE",
+                log.sources[0],
+                "ranks that hang or died; or the log is cut here",
+            )
+
+
+def _silent(log: NcclLog, comm: CommSeen) -> set[int]:
+    """Ranks that speak of their connections and not of the end, where others do: to 2.16 nothing tells of a beginning."""
+    connects = {
+        connection.source if connection.end == "send" else connection.target
+        for connection in log.connections
+        if connection.comm == comm.key
+    }
+    return connects - set(comm.completed) if comm.completed else set()
 
 
 def _ends_early(log: NcclLog) -> Iterator[Finding]:

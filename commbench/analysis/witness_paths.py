@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from commbench.results.finding import Finding
 from commbench.results.nccl_log.records import Connection, NcclLog
 
-_HOST_ONLY = ("virbr", "docker", "veth", "lo", "cni", "flannel", "br-", "vmnet", "cali")
+_HOST_ONLY = ("virbr", "docker", "veth", "cni", "flannel", "br-", "vmnet", "cali")
 
 
 def judge_paths(log: NcclLog) -> tuple[Finding, ...]:
@@ -200,6 +200,10 @@ def _nics_found(text: str) -> int:
     return int(word) if word.isascii() and word.isdigit() and len(word) < 4 else 0
 
 
+def _is_inner(name: str) -> bool:
+    return name == "lo" or name.startswith(_HOST_ONLY)
+
+
 def _interfaces(log: NcclLog) -> Iterator[Finding]:
     by_address: dict[tuple[str, str], set[str]] = defaultdict(set)
     for interface in log.interfaces:
@@ -213,13 +217,13 @@ def _interfaces(log: NcclLog) -> Iterator[Finding]:
                 "skip",
                 f"{interface.address} is no IP address: edited, or torn",
             )
-    inner = sorted({interface.name for interface in log.interfaces if interface.name.startswith(_HOST_ONLY)})
+    inner = sorted({interface.name for interface in log.interfaces if _is_inner(interface.name)})
     if inner:
         yield Finding(
             "LOG-INTERFACE-INNER",
             ", ".join(inner),
             "warn",
-            "an interface for virtual machines or containers is in the list",
+            "an interface that ends within this host (loopback, virtual machines, containers) is in the list",
             "interfaces that reach the other nodes",
             log.sources[0],
             "set NCCL_SOCKET_IFNAME to the one that joins the nodes",

@@ -14,6 +14,7 @@ from commbench.units import GB
 MAX_MATRIX = 32  # ranks; a larger one is told as counts
 MAX_ROWS = 64
 _MICROSECOND = 1e-6
+_USES = (("bootstrap", "ranks first meet over"), ("OOB", "RDMA is set up over"), ("Socket", "interfaces for TCP"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,11 @@ def _heading(witness: Witness) -> list[str]:
     if log.networks:
         by_network = Counter(network for _, network in log.networks)
         lines.append("network: " + ", ".join(by_network))
+    lines += dict.fromkeys(text for _, text in log.remarks if text.startswith("NET/OFI Selected"))
+    for use, words in _USES:
+        names = dict.fromkeys(interface.name for interface in log.interfaces if interface.use == use)
+        if names:
+            lines.append(f"{words}: {', '.join(list(names)[:8])}{', …' if len(names) > 8 else ''}")
     if witness.topology:
         lines.append(f"held against the wiring in {witness.topology}")
     return lines
@@ -193,10 +199,13 @@ def _nics(log: NcclLog) -> _Table:
             used[key] += 1
             networks[key] = one.transport.network
     known = {(nic.host, nic.index): nic for nic in log.nics}
+    first: dict[tuple[str, str], int] = {}
     rows = []
     for key in sorted({*known, *used}):
         nic = known.get(key)
         name = (nic.name if nic else "") or networks.get(key, "")
+        if nic and nic.name and (same := first.setdefault((nic.host, nic.name), nic.index)) != nic.index:
+            name = f"{name} (as {same})"  # NCCL has made a virtual device of one port alone
         rate = "" if nic is None or nic.bytes_per_second is None else f"{nic.bytes_per_second * 8 / GB:g}"
         gid = "" if nic is None else _number(nic.gid)
         ends = str(used[key]) if used[key] else "none" if used else "not said"

@@ -11,6 +11,7 @@ from commbench.results.nccl_log.records import (
     Connection,
     FaultSeen,
     Interface,
+    Message,
     Nic,
     Process,
     RankSeen,
@@ -23,6 +24,7 @@ from commbench.results.nccl_log.records import (
 
 UNKNOWN_COMM = "unnamed"
 _LATER = "later "
+MAX_REMARKS = 20_000
 MAX_RECORDS = 500_000  # of one kind; 1024 ranks with 32 channels of rings and trees have some 200,000 connections
 
 
@@ -105,6 +107,11 @@ class Book:
         """From now on this thread and this device speak of `comm`."""
         for key in (("tid", process.tid), ("device", process.device)):
             self.threads[process.host, process.pid, *key] = comm
+
+    def see_remark(self, message: Message) -> None:
+        """Keep a message as it is, once a host."""
+        if len(self.remarks) < MAX_REMARKS:
+            self.remarks.setdefault((message.process.host, message.text))
 
     def see_rank(self, seen: RankSeen) -> None:
         """One more sight of a rank: what was not known of it is added."""

@@ -25,12 +25,12 @@ _CONNECTION = re.compile(
     r"(\d{1,7})(?:\[([0-9a-f]{1,16})\])? -> (\d{1,7})(?:\[([0-9a-f]{1,16})\])?"
     r"(?: \[(send|receive)\])? via (.{1,200})$"
 )
-_NET = re.compile(r"NET/([^/]{1,64})/(\d{1,4})(?:\((\d{1,7})\))?((?:/[\w()-]{1,32}){0,4})")
+_NET = re.compile(r"NET/([^/]{1,64})/(\d{1,4})(?:\((\d{1,7})\))?((?:/[\w()=-]{1,32}){0,4})")  # /flush=…: from 2.31
 _PEER = re.compile(r"P2P/(direct pointer|common device|IPC|CUMEM|MNNVL|indirect/\d{1,7})")
 _SHARED = re.compile(r"SHM(?:/\w{1,16}){0,2}|direct shared memory")
 _RCCL_TAIL = re.compile(r" comm 0x[0-9a-f]{1,16} nRanks \d{1,7}\s*$")
 _CLOSED = re.compile(
-    r"(?:GDRDMA(?:\(\w{1,8}\))?|/Shared|/read|direct pointer|shared memory|SHM/(?:direct|CE)/(?:direct|CE)"
+    r"(?:GDRDMA(?:\(\w{1,8}\))?|/Shared|/read|direct pointer|shared memory|SHM/(?:direct|CE)|/flush=\w{1,16}"
     r"|P2P/(?:IPC|CUMEM)"
     r"|nRanks \d\d+|Init COMPLETE|Connected all (?:rings|trees)|set by environment to .{0,400}\.)$"
 )
@@ -42,7 +42,6 @@ _CHANNELS = re.compile(
 )
 _PATTERN = re.compile(r"Pattern \d{1,4}, .{0,120}type (\w{2,4})/\w{2,4},")
 _CELL = re.compile(r"(\d{1,9}\.\d)/\s{0,8}(\d{1,9}\.\d)")
-_ALGORITHMS = {"Tree", "Ring", "CollNetDirect", "CollNetChain", "CollNet", "NVLS", "NVLSTree", "PAT"}
 _PROTOCOLS = ("LL", "LL128", "Simple")
 
 
@@ -180,7 +179,7 @@ def read_tuning(book: Book, message: Message) -> bool:
         book.tuning_columns = [(one.strip(), two.strip()) for one, _, two in (cell.partition("/") for cell in rest)]
         return True
     if head == "Algorithm":
-        book.tuning_columns = [(name, protocol) for name in rest if name in _ALGORITHMS for protocol in _PROTOCOLS]
+        book.tuning_columns = [(name, protocol) for name in rest for protocol in _PROTOCOLS]
         return True
     if head in ("Protocol", "Max NThreads"):
         return True

@@ -9,6 +9,8 @@ from commbench.paths import DATA
 from commbench.results.nccl_log.records import FaultKind, FaultSeen
 from commbench.texts import shown
 
+WARNING_LENGTH = 200  # signs: GIDs, peers and vendor errors stand at the ends of long warnings
+
 
 @dataclass(frozen=True, slots=True)
 class KnownFault:
@@ -27,7 +29,7 @@ class KnownFault:
         return FaultSeen(
             self.kind,
             self.name,
-            shown(text),
+            shown(text, WARNING_LENGTH),
             where,
             1,
             hosts,

@@ -15,7 +15,7 @@ from commbench.results.importers.records import LostLine
 from commbench.results.nccl_log.records import Message, Process
 from commbench.texts import shown
 
-_MARK = re.compile(r"(?:[NR]CCL |(?<=\] ))(INFO|WARN|TRACE|CALL) ?")
+_MARK = re.compile(r"(?:[NR]CCL |(?<=\] ))(INFO|WARN|ATTN|TRACE|CALL) ?")  # ATTN: from 2.32
 _HEAD = re.compile(
     r"(?:((?!\d{1,64}:)[A-Za-z0-9][\w.-]{0,63}):(\d{1,10})(?::(\d{1,10}))? \[(-?\d{1,5})\] )?"
     r"(?:\d{1,12}\.\d{1,9} )?(?:([\w./-]{1,80}(?::|, )\d{1,6}) (?:\(\w{1,80}\) )?)?$"
@@ -23,7 +23,9 @@ _HEAD = re.compile(
 _BROKEN_HEAD = re.compile(
     r"([A-Za-z0-9][\w.-]{0,63}):\d{0,10}(?::(?:\d{0,10}(?: (?:\[(?:\d{0,5}(?:\] ?[NR]?C{0,2}L?)?)?)?)?)?)?"
 )
+_DIAGNOSIS = re.compile(r"([A-Za-z0-9][\w.-]{0,63}):(\d{1,10}) NCCL DIAG (.{0,1024})")  # from 2.31; has no device
 _HALF_WARNING = re.compile(r"Call to \w{1,64} failed with(?: error)? \d{1,4}$")
+_LEVELS = ("INFO", "WARN", "ATTN", "TRACE")
 _HEAD_LENGTH = 260
 _MAX_PENDING = 32
 _MAX_LOST = 10_000
@@ -99,7 +101,10 @@ def _pieces(raw: str, number: int) -> Iterator[_Piece]:
     if not raw or raw.isspace():
         return
     line = without_colours(raw).replace("\xa0", " ")
-    marks = list(_MARK.finditer(line)) if "INFO" in line or "WARN" in line or "TRACE" in line else []
+    if "NCCL DIAG " in line and (found := _DIAGNOSIS.search(line)) is not None:
+        yield _Piece(number, line, (found[1], found[2], "", "", ""), "DIAG", found[3])
+        return
+    marks = list(_MARK.finditer(line)) if any(level in line for level in _LEVELS) else []
     starts, heads = [], []
     begin = 0
     for mark in marks:
@@ -225,7 +230,7 @@ class _Joiner:
             text = piece.text + rest.raw
             is_real = text in self.bodies or (self.grammar.may_begin(piece.text) and self.grammar.knows(text))
             return _Piece(piece.line, piece.raw, piece.head, piece.level, text) if is_real else None
-        if "INFO" not in rest.raw and "WARN" not in rest.raw:
+        if not any(level in rest.raw for level in _LEVELS[:3]):
             return None
         parts = list(_pieces(piece.raw + rest.raw, piece.line))
         if len(parts) != 1 or parts[0].head is None:

@@ -11,8 +11,7 @@ Handler = Callable[[Book, Message], bool]
 
 def _remark(book: Book, message: Message) -> bool:
     """Kept as it is, once a host: what explains why something is not used."""
-    if len(book.remarks) < 20_000:
-        book.remarks.setdefault((message.process.host, message.text))
+    book.see_remark(message)
     return True
 
 
@@ -26,21 +25,23 @@ TABLE: tuple[tuple[tuple[str, ...], Handler], ...] = (
     (("Channel ", "Ring "), channels.read_ring),
     (("Trees ",), channels.read_trees),
     (("NCCL version", "RCCL version"), setup.read_version),
-    (("NCCL_", "RCCL_"), setup.read_setting),
+    (("NCCL_", "RCCL_", "NET/IB: NCCL_"), setup.read_setting),
+    (("TOPO/NET : Force-fusing NICs using NCCL_NET_FORCE_MERGE=",), setup.read_forced_merge),
     (("Using network", "Using internal", "Using external"), setup.read_network),
-    (("NET/IB : Made virtual", "NET/IBext : Made virtual"), setup.read_virtual),
+    (("NET/",), setup.read_virtual),
+    (("NET/",), setup.read_gpudirect),
     (
         (
-            *("NET/IB : No device", "NET/IB : GPU Direct", "NET/IB: GPU Direct", "GPU Direct RDMA", "NET/Plugin"),
+            *("NET/IB : No device", "GPU Direct RDMA", "NET/Plugin", "HINT: "),
             *("Could not enable P2P", "P2P is disabled", "Check P2P", "NVLS multicast", "DMA-BUF", "NET/OFI Selected"),
             *("NVLS comm", "Connected NVLS", "MNNVL", "Failed to open libibverbs"),
         ),
         _remark,
     ),
-    (("NET/IB: NCCL Dev", "NET/IB: Dev"), setup.read_gid),
+    (("NET/IB: ",), setup.read_gid),
     (("NET/",), setup.read_nics),
     (("Bootstrap : Using", "Bootstrap: Using"), setup.read_bootstrap),
-    (("Setting affinity",), setup.read_affinity),
+    (("Setting affinity", "ncclTopoGetCpuAffinity: Affinity"), setup.read_affinity),
     (("Pattern ",), channels.read_pattern),
     (("Connected all", "Launch mode", "Init timings", "TOPO/NET", "cudaDriverVersion", "threadThresholds"), _known),
 )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from commbench.results.importers.nccl_marks import read_config
 from commbench.results.nccl_log.book import Book
@@ -23,6 +24,7 @@ _SIGNAL = re.compile(
     r"Signal: ([\w ]{1,40}\(\d{1,2}\))|exited on signal (\d{1,2})|died from signal (\d{1,2})|[sS]egmentation fault"
 )
 _WHOSE_SIGNAL = re.compile(r"rank (\d{1,7})")
+_FRAME = re.compile(r"libnccl[\w.-]{0,32}\(p?(nccl[A-Z]\w{1,64})\+0x")
 _KILLED = re.compile(r"oom-kill|Out of memory: Killed|\bOOM Killed\b|DUE TO TIME LIMIT|DUE TO PREEMPTION")
 _ENDED = re.compile(
     r"Test NCCL failure (?:\S{1,40} )?'([a-z ]{4,60}?)(?: \(|'| /)"
@@ -107,6 +109,17 @@ def _crash(book: Book, text: str, where: str) -> bool:
     return True
 
 
+def _frame(book: Book, text: str, _where: str) -> bool:
+    """The first call of NCCL in a backtrace: where the crash before it was."""
+    found = _FRAME.search(text)
+    if found is None:
+        return False
+    for key, fault in book.faults.items():
+        if fault.kind == "crash" and fault.name.startswith("signal-") and ", in nccl" not in fault.text:
+            book.faults[key] = replace(fault, text=f"{fault.text}, in {found[1]}")
+    return True
+
+
 _SIGNALS = {
     "6": "a process ended itself (abort), as torch does after an error that it cannot handle",
     "7": "bus error: often /dev/shm is full",
@@ -188,6 +201,7 @@ def _bare_warning(book: Book, text: str, where: str) -> bool:
 _TABLE: tuple[tuple[tuple[str, ...], Callable[[Book, str, str], bool]], ...] = (
     (("Watchdog caught", "last completed"), _watchdog),
     (("ignal", "egmentation fault"), _crash),
+    (("libnccl",), _frame),
     (("oom", "OOM", "Out of memory", "DUE TO"), _killed),
     (("Test NCCL failure", "ncclSystemError", "ncclInternalError", "ncclRemoteError", "ncclInvalidUsage"), _ended),
     (("ncclUnhandledCudaError",), _ended),

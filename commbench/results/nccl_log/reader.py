@@ -8,7 +8,7 @@ from commbench.results.importers.lines import MAX_LINES, decode
 from commbench.results.importers.records import LostLine
 from commbench.results.nccl_log.book import Book
 from commbench.results.nccl_log.channels import is_closed
-from commbench.results.nccl_log.faults import explain
+from commbench.results.nccl_log.faults import WARNING_LENGTH, explain
 from commbench.results.nccl_log.lines import Grammar, find_messages
 from commbench.results.nccl_log.messages import may_begin, read_message
 from commbench.results.nccl_log.outside import read_outside
@@ -49,8 +49,10 @@ def _parts(counts: Counts) -> tuple[int, int, int, int]:
 def _read_file(book: Book, text: str, name: str) -> tuple[Counts, list[LostLine]]:
     found = find_messages(text, name, Grammar(_knows, may_begin, is_closed))
     for message in found.messages:
-        if message.level == "WARN":
+        if message.level in ("WARN", "ATTN"):
             _read_warning(book, message)
+        elif message.level == "DIAG":
+            _read_diagnosis(book, message)
         elif read_message(book, message):
             book.last = message.text
     read_outside(book, found.foreign, name)
@@ -62,6 +64,12 @@ def _knows(body: str) -> bool:
     return read_message(Book(), Message(Process(), "INFO", body, ""))
 
 
+def _read_diagnosis(book: Book, message: Message) -> None:
+    """A line of NCCL's own diagnostics (from 2.31): most say that all is well, or what was not tried."""
+    if explain(message.text) is not None:
+        _read_warning(book, message)
+
+
 def _read_warning(book: Book, message: Message) -> None:
     row = explain(message.text)
     process = message.process
@@ -71,7 +79,7 @@ def _read_warning(book: Book, message: Message) -> None:
     if row is not None:
         book.see_fault(row.seen(message.text, message.where, hosts, ranks))
         return
-    text = shown(message.text)
+    text = shown(message.text, WARNING_LENGTH)
     book.see_fault(FaultSeen("warning", "unknown", text, message.where, 1, hosts, ranks, source=message.place))
 
 

@@ -12,18 +12,24 @@ _PLACE = re.compile(r"cudaDev (\d{1,5})(?: nvmlDev (\d{1,5}))?")
 _BUS = re.compile(r"busId ([0-9a-f]{1,16})")
 _COMM_ID = re.compile(r"commId (0x[0-9a-f]{1,16})")
 _NODES = re.compile(r"nNodes (\d{1,6})")
-_SETTING = re.compile(r"((?:NCCL|RCCL)_[A-Z0-9_]{1,64}) set (?:by environment )?to (.{0,1024})$")
+_SETTING = re.compile(
+    r"(?:NET/IB: )?((?:NCCL|RCCL)_[A-Z0-9_]{1,64}) set (?:by environment )?to (.{0,1024}?)"
+    r"(?:\. At largest grouped work size .{0,200})?$"
+)
 _NETWORK = re.compile(r"Using (?:(?:internal|external) )?[nN]etwork (.{1,64})$")
 _IB_NICS = re.compile(r"NET/(?:IB|IBext(?:_v\d{1,2})?|\w{1,32}) ?: Using(?! interface| threads) ?(.{1,3800})$")
 _ONE_NIC = re.compile(r"\[(\d{1,4})\] ?([\w.-]{1,64}):\d{1,3}/(IB|RoCE)")
 _MERGED = re.compile(r"\[(\d{1,4})\] ?= ?\{([^}]{1,400})\}")
 _MEMBER = re.compile(r"([\w.-]{1,64}:\d{1,3})/(IB|RoCE)")
 _VIRTUAL = re.compile(r"NET/\w{1,16} ?: Made virtual device \[(\d{1,4})\] name=([\w.+:-]{1,128})(?: speed=(\d{1,9}))?")
-_GID = re.compile(r"NET/IB: (?:NCCL )?Dev (\d{1,4}) .{0,240}? GID (\d{1,4}) \(")
+_GID = re.compile(r"NET/IB: (?:\w{1,40}: )?(?:NCCL (?:Merged)?)?Dev (\d{1,4}) .{0,240}? GID (\d{1,4}) \(")
 _MBIT = 1e6 / 8  # in bytes per second: speed= is in Mbit/s
 _OOB = re.compile(r"OOB ([\w.@-]{1,64}):([0-9a-fA-F.:%\w]{1,64})<\d{1,6}>")
 _ADDRESSES = re.compile(r"(?:\[\d{1,4}\] ?)?([\w.@-]{1,64}):([0-9a-fA-F.:%]{2,64})<\d{1,6}>")
-_AFFINITY = re.compile(r"Setting affinity for GPU (\d{1,4}) to ")
+_AFFINITY = re.compile(r"(?:Setting a|ncclTopoGetCpuAffinity: A)ffinity for GPU (\d{1,4}) (?:to|is) ")
+_GPUDIRECT = re.compile(r"NET/.{1,64} ?: GPU Direct RDMA ")
+_FORCED_MERGE = re.compile(r".{1,40} (NCCL_NET_FORCE_MERGE)=(.{1,1024})$")
+_PARENT = re.compile(r" parent (0x[0-9a-f]{1,16}) (?:splitCount|childCount) (\d{1,9}) color (-?\d{1,10}) ")
 
 
 def read_version(book: Book, message: Message) -> bool:
@@ -80,12 +86,21 @@ def read_comm(book: Book, message: Message) -> bool:
 
 
 def _comm_key(book: Book, message: Message, pointer: str, size: int) -> str:
-    """Its id where the log has one (from 2.17); else its size, and how many of that size came before on this device."""
+    """Its id where the log has one (from 2.17); else its size, and how many of that size came before on this device.
+
+    To 2.30 a part of a communicator has no id: what NCCL makes its hash of (ncclCommInitRankFunc) names it here.
+    """
     process = message.process
     place = (process.host, process.pid, pointer)
-    if named := _COMM_ID.search(message.text):
+    named = _COMM_ID.search(message.text)
+    if named and (place not in book.pointers or named[1] in book.comms or "- Init" in message.text):
         book.pointers[place] = named[1]
         return named[1]
+    if split := _PARENT.search(message.text):
+        parent = book.pointers.get((process.host, process.pid, split[1]))
+        if parent is not None and parent.startswith("0x"):
+            book.pointers[place] = f"{parent}/{split[2]}.{split[3]}"
+            return book.pointers[place]
     if place not in book.pointers:
         count = (process.host, process.pid, process.device, size)
         book.inits[count] += 1
@@ -102,10 +117,23 @@ def read_setting(book: Book, message: Message) -> bool:
     name, value = found.groups()
     if value[:1].isdigit() or value[:1] == "-":
         value = value.removesuffix(".")  # numbers are written with a full stop, texts are not
+    _see_setting(book, message, name, value)
+    return True
+
+
+def read_forced_merge(book: Book, message: Message) -> bool:
+    """`TOPO/NET : Force-fusing NICs using NCCL_NET_FORCE_MERGE=mlx5_0,mlx5_1`: all that NCCL says of this variable."""
+    found = _FORCED_MERGE.match(message.text)
+    if found is None:
+        return False
+    _see_setting(book, message, *found.groups())
+    return True
+
+
+def _see_setting(book: Book, message: Message, name: str, value: str) -> None:
     if (name, value) in book.settings or len(book.settings) < MAX_RECORDS:
         hosts, _ = book.settings.setdefault((name, value), (set(), message.where))
         hosts.add(message.process.host)
-    return True
 
 
 def read_network(book: Book, message: Message) -> bool:
@@ -159,6 +187,14 @@ def read_gid(book: Book, message: Message) -> bool:
     return True
 
 
+def read_gpudirect(book: Book, message: Message) -> bool:
+    """`NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'`, of a plugin's network too."""
+    if _GPUDIRECT.match(message.text) is None:
+        return False
+    book.see_remark(message)
+    return True
+
+
 def _see_nic(book: Book, nic: Nic) -> None:
     """One more sight of a NIC: what was not known of it is added."""
     old = book.nics.get((nic.host, nic.index))
@@ -185,7 +221,7 @@ def read_bootstrap(book: Book, message: Message) -> bool:
 
 
 def read_affinity(book: Book, message: Message) -> bool:
-    """`Setting affinity for GPU 3 to …`: the GPU as nvidia-smi counts, also where CUDA_VISIBLE_DEVICES hides others."""
+    """`Setting affinity for GPU 3 to …` (to 2.27), `… Affinity for GPU 3 is …`: the GPU as nvidia-smi counts, also where CUDA_VISIBLE_DEVICES hides others."""
     found = _AFFINITY.match(message.text)
     if found is None:
         return False

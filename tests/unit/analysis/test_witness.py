@@ -65,6 +65,18 @@ def test_an_init_that_never_ends():
     assert found(text)["LOG-INIT-OPEN"].subject == "rank 2"
 
 
+def test_old_ranks_that_connect_and_are_not_ready():
+    """To 2.16 nothing says that an init begins."""
+    text = (
+        f"{HEAD}Ring 00 : 1[0] -> 2[0] via direct shared memory\n"
+        "n1:2:2 [0] NCCL INFO Ring 00 : 0[0] -> 1[0] via direct shared memory\n"
+        "n1:2:2 [0] NCCL INFO comm 0x1 rank 0 nranks 4 cudaDev 0 nvmlDev 5 - Init COMPLETE\n"
+    )
+    finding = found(text)["LOG-INIT-OPEN"]
+    assert (finding.subject, finding.verdict) == ("rank 1", "warn")
+    assert finding.observed == "connect, and do not say that they are ready, as 1 of 4 do"
+
+
 def test_a_log_that_ends_after_peers_were_chosen():
     text = f"{HEAD}Channel 00/02 :    0   1\n{HEAD}Channel 00 : 1[c2000] -> 0[c1000] via P2P/direct pointer\n"
     finding = found(text)["LOG-ENDS-CONNECTING"]
