@@ -137,7 +137,7 @@ def _open_inits(log: NcclLog) -> Iterator[Finding]:
 
 
 def _silent(log: NcclLog, comm: CommSeen) -> set[int]:
-    """Ranks that speak of their connections and not of the end, where others do: to 2.16 nothing tells of a beginning."""
+    """Ranks that speak of connections and not of the end, where others do: to 2.16 nothing tells of a beginning."""
     connects = {
         connection.source if connection.end == "send" else connection.target
         for connection in log.connections

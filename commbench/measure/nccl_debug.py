@@ -2,8 +2,8 @@
 
 NCCL reads its settings with its first message (ncclDebugInit of its debug.cc), which the engines do not cause before
 their first communicator. Of its subsystems those are on that speak of communicators and connections; TUNING, which has
-said a line a call since 2.20, and COLL are not: nothing is written while calls are timed. The file lies in memory, in
-this process alone: however that ends, nothing is left behind.
+said a line a call since 2.20, and COLL are not: nothing is written while calls are timed (exceptions: docs/gpu.md). The
+file lies in memory, in this process alone: however that ends, nothing is left behind.
 """
 
 import json

@@ -39,6 +39,16 @@ def test_the_example_of_the_page_is_what_it_shows(call: Call, tmp_path: Path, mo
     assert call("logs", "nccl.log", "--topo", "topo.txt").out == shown
 
 
+def test_what_nccl_says_without_a_gpu_is_what_the_page_shows(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, shown = (REPOSITORY / "docs" / "logs.md").read_text().split("```\n")[7:10:2]
+    (tmp_path / "nccl.log").write_text(log)
+    monkeypatch.chdir(tmp_path)
+    result = call("logs", "nccl.log")
+    assert (result.out, result.code) == (shown, 1)
+
+
 def test_the_page_tells_of_every_known_fault() -> None:
     page = (REPOSITORY / "docs" / "logs.md").read_text()
     assert [row.name for row in known_faults() if f"| `LOG-{row.name.upper()}` | {row.cause} |" not in page] == []

@@ -221,7 +221,10 @@ def read_bootstrap(book: Book, message: Message) -> bool:
 
 
 def read_affinity(book: Book, message: Message) -> bool:
-    """`Setting affinity for GPU 3 to …` (to 2.27), `… Affinity for GPU 3 is …`: the GPU as nvidia-smi counts, also where CUDA_VISIBLE_DEVICES hides others."""
+    """`Setting affinity for GPU 3 to …` (to 2.27), `… Affinity for GPU 3 is …`: the GPU as nvidia-smi counts.
+
+    Also where CUDA_VISIBLE_DEVICES hides others.
+    """
     found = _AFFINITY.match(message.text)
     if found is None:
         return False

@@ -119,7 +119,23 @@ NCCL work: 4.
 [n1:1] Signal: Segmentation fault (11)
 """
 
+NEWEST = """\
+n1:1:11 [0] NCCL INFO NCCL version 2.32.3+cuda12.9
+n1:1:11 [0] NCCL INFO NET/IB: NCCL_IB_RAIL_POLICY set by environment to auto
+n1:1:11 [0] NCCL INFO [Rank 0] ncclCommInitRank comm 0x10 rank 0 nranks 4 cudaDev 0 nvmlDev 2 busId 1b000 commId 0xab \
+- Init START
+n1:1:11 [0] NCCL INFO ncclCommSplit comm 0x20 rank 0 nranks 2 cudaDev 0 nvmlDev 2 busId 1b000 parent 0x10 splitCount 1 \
+color 0 key 0- Init START
+n1:1:11 [0] NCCL INFO ncclTopoGetCpuAffinity: Affinity for GPU 2 is 0-23. (GPU affinity = 0-23 ; CPU affinity = 0-95).
+n1:1:11 [0] NCCL INFO NET/IB: ncclIbConnectImpl: NCCL Dev 1 IbDev 0 Port 1 qp_num 199 mtu 3 GID 3 (0/A01A) ctsFifo=0x1
+n1:1:11 [0] NCCL INFO Channel 00/0 : 1[3] -> 0[2] [receive] via NET/IB/1/GDRDMA(PCI)/flush=Always
+
+n1:1:11 [0] param.cc:9 (ncclLoadParam) NCCL ATTN Invalid value yes for NCCL_IB_DISABLE, using default 0.
+n1:1 NCCL DIAG [INFO] p2p: only 54/56 GPU-to-GPU peer accesses passed verification
+"""
+
 SAMPLES = {
+    "newest": NEWEST,
     "modern": modern(),
     "old": OLD,
     "shared-memory": SHARED_MEMORY,

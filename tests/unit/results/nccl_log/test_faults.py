@@ -38,7 +38,7 @@ TEXTS = {
     "nvswitch-not-ready": "Cuda failure 802 'system not yet initialized'",
     "imex": "MNNVL (cliqueSize 4) is available but not working on this system. Check the IMEX channel configuration",
     "nvlink-degraded": "MNNVL busId 0x1b000 NVLink fabric health reports DEGRADED_BANDWIDTH (healthMask 0x1)",
-    "nvls-bind-retried": "NVLS Multicast bind of size 4096 at MC group 1 offset 0 dev 0 failed transiently: CUDA error 2",
+    "nvls-bind-retried": "NVLS Multicast bind of size 4096 at MC group 1 offset 0 dev 0 failed transiently: CUDA",
     "nvls-bind": "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 2 'out of memory'.",
     "p2p-nvlink-disabled": "P2P is disabled between NVLINK connected GPUs 1 and 0.",
     "cuda-memory": "Cuda failure 2 'out of memory'",
@@ -46,7 +46,7 @@ TEXTS = {
     "cuda-driver": "Cuda failure 'CUDA driver version is insufficient for CUDA runtime version'",
     "cuda-failure": "Cuda failure 'an illegal memory access was encountered'",
     "files-or-threads": "Call to socket failed : Too many open files",
-    "library-too-old": "NCCL library is too old. This application was compiled with NCCL version 2.32.3, but is running",
+    "library-too-old": "NCCL library is too old. This application was compiled with NCCL version 2.32.3, but",
     "diagnosis-p2p": "[INFO] p2p: only 54/56 GPU-to-GPU peer accesses passed verification",
     "setting-invalid": "Invalid value yes for NCCL_IB_DISABLE, using default 0.",
     "no-transport": "No transport found for rank 0[1b000] -> rank 1[1c000]",
@@ -99,7 +99,7 @@ def test_the_same_fault_is_counted():
 
 
 def test_the_end_of_a_long_warning_is_kept():
-    text = "NET/IB: Got completion from peer 10.0.0.1<45678> with status=IBV_WC_WR_FLUSH_ERR(5) opcode=X(0) vendor_err=249"
+    text = "NET/IB: Got completion from peer 10.0.0.1<4567> with status=IBV_WC_WR_FLUSH_ERR(5) opcode=X vendor_err=249"
     (fault,) = read(f"n1:1:1 [0] transport/net_ib/p2p.cc:7 (ncclIbTest) NCCL WARN {text}\n").faults
     assert (fault.name, fault.text[-14:]) == ("ib-flushed", "vendor_err=249")
 
@@ -111,8 +111,8 @@ def test_notices_of_2_32_are_warnings():
         "\n"
         "[2026-01-02 03:04:05] n1:1:1 [0] init.cc:9 (fillInfo) NCCL ATTN MNNVL busId 0x1b000 NVLink fabric health "
         "reports DEGRADED_BANDWIDTH (healthMask 0x1)\n"
-        "n1:1:1 [0] param/param.cc:9 (ncclLoadParam) NCCL ATTN Invalid value yes for NCCL_IB_DISABLE, using default 0.\n"
-        "n1:1:1 [0] NCCL INFO Channel 00/0 : n1:1:1 [0] init.cc:9 (f) NCCL ATTN Peer e0:1<2> closed before socket hello\n"
+        "n1:1:1 [0] param.cc:9 (ncclLoadParam) NCCL ATTN Invalid value yes for NCCL_IB_DISABLE, using default 0.\n"
+        "n1:1:1 [0] NCCL INFO Channel 00/0 : n1:1:1 [0] x.cc:9 (f) NCCL ATTN Peer e0:1<2> closed before hello\n"
     )
     assert [(fault.name, fault.kind, fault.where) for fault in log.faults] == [
         ("nvlink-degraded", "warning", "a.log:3"),

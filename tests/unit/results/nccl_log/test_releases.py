@@ -115,7 +115,7 @@ def test_an_init_that_says_its_rank_first():
 
 def test_a_column_of_the_tuning_table_that_is_new_shifts_none():
     rows = (
-        "  Algorithm   |                     NewOne                    |                       Ring                    |",
+        "  Algorithm   |           NewOne                |                       Ring                    |",
         "  Protocol    |          LL |       LL128 |        Simple |          LL |       LL128 |        Simple |",
         "    AllReduce |   1.0/  1.0 |   1.0/  1.0 |     1.0/  1.0 |   9.6/  6.0 |  20.5/ 23.0 |    27.6/ 25.0 |",
     )

@@ -120,3 +120,20 @@ def test_the_classes_of_a_whole_log_are_as_before():
 def test_a_log_without_a_communicator_is_a_world_of_nobody(size):
     told = in_world(read(f"{head(0)}Using network Socket\n"), PROCESSES, size)
     assert (told.log.ranks, told.log.connections, told.unsure) == ((), (), frozenset())
+
+
+@pytest.mark.parametrize("keys", [(" commId 0xa0", " commId 0xb0"), ("", "")])
+def test_parts_of_a_communicator_are_told_apart(keys):
+    """Split by colour; to 2.30 without an id: number 0 of both is rank 0 in the one and rank 1 in the other."""
+    files = several()
+    for rank in WHOLE:
+        color = rank % 2
+        me, peer = rank // 2, rank ^ 2
+        place = f"comm 0x9{color}{rank} rank {me} nranks 2 cudaDev {rank} nvmlDev {rank} busId {rank + 1}b000"
+        part = f"parent 0x7f{''.join(map(str, WHOLE))} splitCount 1 color {color} key 0"
+        line = f"{head(rank)}ncclCommSplit {place}{keys[color]} {part} - Init"
+        files[rank] += f"{line} START\n{head(rank)}Channel 00/0 : {me}[{rank}] -> {1 - me}[{peer}] via P2P/CUMEM\n"
+        files[rank] += f"{line} COMPLETE\n"
+    files = [text.replace(" commId 0xa02", "").replace(" commId 0xa13", "") for text in files]  # EVEN and ODD: no id
+    log = in_world(read(*files), PROCESSES, 4).log
+    assert {(one.source, one.target) for one in log.connections} == {(0, 2), (2, 0), (1, 3), (3, 1)}
