@@ -33,7 +33,7 @@ ENGINES: dict[str, EngineEntry] = {
     ),
     "cupy": EngineEntry(
         factory="commbench.engines.cupy_nccl:open_engine",
-        board="commbench.engines.torch_store:open_board",
+        board="commbench.engines.tcp_store:open_board",
         needs="cupy",
         install="pip install 'commbench[cuda12]', or [cuda13]",
     ),

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch.distributed as dist
 
+from commbench.engines import store_words
 from commbench.errors import RendezvousError
 
 # Not exported by name where types are checked, but documented.
@@ -66,9 +67,7 @@ class TorchBoard:
             with self._lock:
                 yield
         except _FAILURES as error:
-            raise RendezvousError(
-                f"the rendezvous store at {self._where} is gone: {first_line(error)}.", ranks=(0,)
-            ) from error
+            raise RendezvousError(store_words.gone(self._where, first_line(error)), ranks=(0,)) from error
 
 
 def open_board(*, rank: int, size: int, timeout_seconds: float) -> TorchBoard:
@@ -104,10 +103,7 @@ def first_line(error: Exception) -> str:
 def _explain(error: Exception, rank: int, where: str, timeout_seconds: float) -> str:
     text = str(error)
     if "EADDRINUSE" in text or "address already in use" in text.lower():
-        return f"cannot open the rendezvous at {where}: the port is in use; set MASTER_PORT to a free one on all ranks"
+        return store_words.port_in_use(where)
     if rank and "timed out" in text:
-        return (
-            f"got no answer from rank 0 at {where} within {timeout_seconds:g} s: rank 0 has not started there, has "
-            "ended, or the address cannot be reached from here"
-        )
-    return f"cannot reach the rendezvous at {where}: {first_line(error)}"
+        return store_words.no_answer(where, timeout_seconds)
+    return store_words.unreachable(where, first_line(error))
