@@ -58,7 +58,10 @@ class Hub:
 
 
 class Nccl:
-    """The module cupy.cuda.nccl, for all threads. `make_hub`: of the ranks, so many, that come with the same id."""
+    """The module cupy.cuda.nccl, for all threads.
+
+    `make_hub`: of the ranks, so many, that come with the same id. `communicator`: a class of other ones.
+    """
 
     available = True
 
@@ -67,17 +70,18 @@ class Nccl:
         gpu: Callable[[], Gpu],
         streams: dict[int, Stream],
         id_type: type,
-        make_hub: Callable[[int, bytes], Hub] = lambda size, raw_id: Hub(size),
+        make_hub: Callable[[int, bytes], Any] = lambda size, raw_id: Hub(size),
+        communicator: type["Communicator"] | None = None,
     ) -> None:
         self.NcclError = NcclError
         self.gpu, self.streams = gpu, streams
         self._id_type, self._make_hub = id_type, make_hub
-        self._hubs: dict[bytes, Hub] = {}
+        self._hubs: dict[bytes, Any] = {}
         self._lock = threading.Lock()
         self._open = threading.local()
         nccl = self
 
-        class NcclCommunicator(Communicator):
+        class NcclCommunicator(communicator or Communicator):
             def __init__(self, ndev: int, commId: Any, rank: int) -> None:
                 super().__init__(nccl, ndev, commId, rank)
 
@@ -90,7 +94,7 @@ class Nccl:
         raw = b"\x97" + os.urandom(127)  # the first of them is negative where numbers are signed
         return raw if self._id_type is bytes else tuple(memoryview(raw).cast("b"))
 
-    def hub(self, size: int, unique_id: Any) -> Hub:
+    def hub(self, size: int, unique_id: Any) -> Any:
         if type(unique_id) is not self._id_type:
             found = type(unique_id).__name__
             raise TypeError(f"Argument 'commId' has incorrect type (expected {self._id_type.__name__}, got {found})")

@@ -18,7 +18,7 @@ from commbench.engines.cupy_connect import connect, new_meeting_point
 from commbench.engines.cupy_device import CupyBuffers, CupyStopwatch, capture_graph, keep_busy
 from commbench.engines.gpus import NCCL_RESERVE_NBYTES, allow_sharing, count_sharers
 from commbench.engines.meetings import Meetings
-from commbench.errors import UsageError
+from commbench.errors import RendezvousError, TransportError, UsageError
 from commbench.machine.host import node_identity
 from commbench.plan.groups import Group, World
 from commbench.plan.plan import Case
@@ -35,7 +35,13 @@ class CupyEngine:
         self.ranks: Sequence[int] = (rank,)
         self.world = world
         self.pci_address: str | None = address
-        self.transport_errors: tuple[type[Exception], ...] = (nccl.NcclError, cupy.cuda.runtime.CUDARuntimeError)
+        # Ranks meet over the board: where that is gone, the host of it is.
+        self.transport_errors: tuple[type[Exception], ...] = (
+            nccl.NcclError,
+            cupy.cuda.runtime.CUDARuntimeError,
+            RendezvousError,
+            TransportError,
+        )
         self._meetings = meetings
         self._sharers = sharers
         self._stream = cupy.cuda.Stream(non_blocking=True)  # the default one would wait for every other
@@ -50,7 +56,7 @@ class CupyEngine:
         return time.perf_counter()
 
     def explain(self, error: Exception) -> str:
-        return str(error).strip() or type(error).__name__
+        return str(error).strip().rstrip(".") or type(error).__name__
 
     def unsupported(self, case: Case) -> str | None:
         alone = case.collective == "send_recv" and min(group.size for group in case.groups) < 2

@@ -104,7 +104,7 @@ class Texts:
 
 
 class _Connection(socketserver.StreamRequestHandler):
-    """One rank's questions, one after the other, until it is gone or says something that is none."""
+    """The questions of one line, one after the other, until it is gone or says something that is none."""
 
     disable_nagle_algorithm = True
     server: "Server"
@@ -141,7 +141,7 @@ class Server(socketserver.ThreadingTCPServer):
     def __init__(self, family: socket.AddressFamily, address: str, port: int) -> None:
         self.address_family = family
         self.texts = Texts()
-        self._ranks = 0
+        self._lines = 0
         self._leaving = threading.Condition()
         super().__init__((address, port), _Connection)
         threading.Thread(target=self.serve_forever, name="commbench-rendezvous", daemon=True).start()
@@ -153,21 +153,21 @@ class Server(socketserver.ThreadingTCPServer):
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """One more rank is connected during the body."""
+        """One more line is open during the body."""
         self._count(1)
         try:
             yield
         finally:
             self._count(-1)
 
-    def linger(self) -> None:
-        """Wait until no rank but the host's own is connected: they may have a last question. At most a moment."""
+    def linger(self, own: int) -> None:
+        """Wait until no line but so many `own` ones are open: others may have a last question. At most a moment."""
         with self._leaving:
-            self._leaving.wait_for(lambda: self._ranks <= 1, _LINGER_SECONDS)
+            self._leaving.wait_for(lambda: self._lines <= own, _LINGER_SECONDS)
 
     def _count(self, more: int) -> None:
         with self._leaving:
-            self._ranks += more
+            self._lines += more
             self._leaving.notify_all()
 
 

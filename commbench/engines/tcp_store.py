@@ -25,15 +25,43 @@ class ForeignServiceError(Exception):
     """What answers is no rendezvous of ours."""
 
 
-class TcpBoard:
-    """Texts by key, over one connection. A host that does not answer blocks its caller for as long as that lasts."""
+class Line:
+    """One connection to the host, on which one question is asked at a time."""
 
-    def __init__(self, connection: socket.socket, where: str, server: Server | None) -> None:
-        self._server = server  # on rank 0
-        self._connection = connection
+    def __init__(self, connection: socket.socket, where: str) -> None:
+        self.connection = connection
         self._answers = connection.makefile("rb")
         self._where = where
         self._lock = threading.Lock()
+
+    def ask(self, question: Question) -> Answer:
+        try:
+            with self._lock:
+                self.connection.sendall(msgspec.json.encode(question) + b"\n")
+                line = self._answers.readline()
+            if not line:
+                raise ConnectionResetError(errno.ECONNRESET, "it closed the connection")
+            answer = ANSWERS.decode(line)
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
+            raise RendezvousError(store_words.gone(self._where, _reason(error)), ranks=(0,)) from error
+        if answer.refused:
+            raise RendezvousError(store_words.refused(self._where, answer.refused), ranks=(0,))
+        return answer
+
+    def close(self) -> None:
+        self._answers.close()
+        self.connection.close()
+
+
+class TcpBoard:
+    """Texts by key. Waits have a line of their own, for signs of life go out meanwhile.
+
+    A host that does not answer blocks its caller for as long as that lasts.
+    """
+
+    def __init__(self, line: Line, waiting: Line, server: Server | None) -> None:
+        self.lines = (line, waiting)
+        self.server = server  # on rank 0
 
     def put(self, key: str, text: str) -> None:
         self._ask(Question("put", [key], text=text))
@@ -48,31 +76,20 @@ class TcpBoard:
         return self._ask(Question("count", [key], more=more)).number
 
     def wait(self, key: str, seconds: float) -> bool:
-        return bool(self._ask(Question("wait", [key], seconds=seconds)).number)
+        return bool(self.lines[1].ask(Question("wait", [key], seconds=seconds)).number)
 
     def delete(self, key: str) -> None:
         self._ask(Question("delete", [key]))
 
     def close(self) -> None:
         """Leave, and let the host know; the host itself waits for the others a little."""
-        if self._server:
-            self._server.linger()
-        self._answers.close()
-        self._connection.close()
+        if self.server:
+            self.server.linger(len(self.lines))
+        for line in self.lines:
+            line.close()
 
     def _ask(self, question: Question) -> Answer:
-        try:
-            with self._lock:
-                self._connection.sendall(msgspec.json.encode(question) + b"\n")
-                line = self._answers.readline()
-            if not line:
-                raise ConnectionResetError(errno.ECONNRESET, "it closed the connection")
-            answer = ANSWERS.decode(line)
-        except (OSError, ValueError, msgspec.MsgspecError) as error:
-            raise RendezvousError(store_words.gone(self._where, _reason(error)), ranks=(0,)) from error
-        if answer.refused:
-            raise RendezvousError(store_words.refused(self._where, answer.refused), ranks=(0,))
-        return answer
+        return self.lines[0].ask(question)
 
 
 def open_board(*, rank: int, size: int, timeout_seconds: float) -> Board:
@@ -89,13 +106,13 @@ def open_board(*, rank: int, size: int, timeout_seconds: float) -> Board:
     server = None
     try:
         server = listen(host, port) if rank == 0 else None
-        connection = _connect(host, port, timeout_seconds)
+        line, waiting = (Line(_connect(host, port, timeout_seconds), where) for _ in range(2))
     except (OSError, ForeignServiceError) as error:
         if server:
             server.server_close()
         why = _explain(error, rank, where, timeout_seconds)
         raise RendezvousError(f"rank {rank} of {size} {why}.", ranks=(0,) if rank else ()) from error
-    board = TcpBoard(connection, where, server)
+    board = TcpBoard(line, waiting, server)
     atexit.register(board.close)
     return board
 

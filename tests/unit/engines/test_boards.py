@@ -71,8 +71,8 @@ def host(store: str) -> Iterator[subprocess.Popen[str]]:
 def close(board: TcpBoard) -> None:
     board.close()
     atexit.unregister(board.close)
-    if board._server:
-        threading.Thread(target=end, args=(board._server,)).start()  # it takes half a second
+    if board.server:
+        threading.Thread(target=end, args=(board.server,)).start()  # it takes half a second
 
 
 def end(server: Server) -> None:
@@ -105,6 +105,17 @@ def test_a_wait_ends_with_the_key_or_its_time(join: Callable[..., Board]) -> Non
     assert first.wait("late", 30.0)
     assert first.wait("late", 0.0)
     later.join()
+
+
+def test_a_wait_keeps_nobody_else_of_its_rank_waiting(join: Callable[..., Board]) -> None:
+    first, second = join(0), join(1)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(second.wait, "late", 30.0)
+        time.sleep(0.1)
+        assert second.count("n", 1) == 1
+        assert not waiting.done()
+        first.put("late", "")
+        assert waiting.result(30)
 
 
 def test_counts_of_many_at_once_lose_none(join: Callable[..., Board]) -> None:

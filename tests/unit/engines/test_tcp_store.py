@@ -167,11 +167,10 @@ def test_loopback_is_for_this_machine_alone_and_else_all_addresses_serve() -> No
 
 @pytest.mark.usefixtures("server")
 def test_both_ends_notice_a_host_that_vanished(join: Join) -> None:
-    board = join()
-    connection = board._connection
-    assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-    assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 30_000
-    assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    for line in join().lines:
+        assert line.connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert line.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 30_000
+        assert line.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_torchruns_agent_keeps_its_own_store(monkeypatch: pytest.MonkeyPatch) -> None:
