@@ -30,7 +30,7 @@ class Result:
     mib: float = 0.0
 
 
-def _fuzz(name: str, samples: Samples, read: Read, number: int, results: multiprocessing.Queue) -> None:
+def _fuzz(name: str, samples: Samples, read: Read, number: int, results: "multiprocessing.Queue[Result]") -> None:
     format_name, data = samples[name]
     others = [other for _, other in samples.values()]
     result, rng = Result(), random.Random(f"0/{name}")
@@ -91,6 +91,6 @@ def main(description: str | None, samples: Samples, read: Read) -> int:
             flush=True,
         )
         for failure in result.failures[:3]:
-            print(failure[-4000:], flush=True)
+            print(failure[:4000], flush=True)  # the reason comes first
         failed = failed or bool(result.failures) or result.mib > MAX_MIB
     return 1 if failed else 0

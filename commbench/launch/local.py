@@ -45,7 +45,9 @@ def warm_up_workers() -> None:
 
     Call before torch is loaded here, with the environment that torch shall see; without it the server starts cold.
     """
-    forkserver.set_forkserver_preload(["commbench.engines.torch_dist", "commbench.measure.worker"])
+    forkserver.set_forkserver_preload(
+        ["commbench.engines.torch_dist", "commbench.measure.worker", "commbench.launch.fork_server"]
+    )
     forkserver.ensure_running()
 
 

@@ -1,6 +1,7 @@
 """Docs, help and examples cannot drift apart."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import click
@@ -90,3 +91,11 @@ def test_the_readme_names_every_exit_code() -> None:
 def test_the_changelog_tells_of_every_command() -> None:
     changelog = (REPOSITORY / "CHANGELOG.md").read_text()
     assert [name for name in COMMANDS if f"commbench {name}" not in changelog] == []
+
+
+def test_every_script_that_no_test_runs_is_at_least_type_checked() -> None:
+    checked = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["mypy"]["files"]
+    scripts = (REPOSITORY / "scripts").iterdir()
+    assert {path.name for path in scripts if re.fullmatch(r"(bench|fuzz|generate)_\w+", path.name)} <= {
+        name.removeprefix("scripts/") for name in checked
+    }

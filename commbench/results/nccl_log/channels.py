@@ -111,7 +111,7 @@ def _release(book: Book) -> tuple[int, int] | None:
     """The first release that is named."""
     for version in book.versions:
         parts = version.split(".")
-        if len(parts) > 1 and parts[0].isdigit() and parts[1].isdigit():
+        if len(parts) > 1 and parts[0].isdecimal() and parts[1].isdecimal():
             return int(parts[0]), int(parts[1])
     return None
 
@@ -134,10 +134,13 @@ def read_ring(book: Book, message: Message) -> bool:
 
 def read_trees(book: Book, message: Message) -> bool:
     """`Trees [0] 1/-1/-1->0->-1`: below, self, above; to 2.5 above, self, below."""
-    nodes = _TREE.findall(message.text)
+    turned = [
+        (channel, middle, *((right, left) if "/" in right else (left, right)))
+        for channel, left, middle, right in _TREE.findall(message.text)
+    ]
+    nodes = [node for node in turned if "/" not in node[3]]  # one with two ways down is of two torn lines
     comm = book.comm_of(message.process)
-    for channel, left, middle, right in nodes:
-        below, above = (right, left) if "/" in right else (left, right)
+    for channel, middle, below, above in nodes:
         parent = int(above)
         children = tuple(child for child in map(int, below.split("/")) if child >= 0)
         node = TreeNode(comm, int(channel), int(middle), parent if parent >= 0 else None, children)
@@ -145,7 +148,7 @@ def read_trees(book: Book, message: Message) -> bool:
             book.trees.setdefault((comm, int(channel), int(middle)), node)
     if nodes:
         process = message.process
-        book.see_rank(RankSeen(comm, int(nodes[0][2]), process.host, process.pid, process.device))
+        book.see_rank(RankSeen(comm, int(nodes[0][1]), process.host, process.pid, process.device))
     return bool(nodes)
 
 

@@ -101,6 +101,17 @@ def test_an_old_log_names_its_communicator_after_its_channels():
     assert log.rank("4 ranks", 2).host == ""
 
 
+def test_a_tree_of_two_torn_lines_is_left_out():
+    log = read("n1:1:1 [0] NCCL INFO Trees [0] 2/-1/-1->3->2/-1/-1 [1] 1/-1/-1->3->-1\n")
+    assert [(tree.channel, tree.rank, tree.parent, tree.children) for tree in log.trees] == [(1, 3, None, (1,))]
+
+
+def test_a_version_in_digits_that_are_no_numbers():
+    log = read("NCCL version 2.²\nn1:1:1 [0] NCCL INFO Channel 00/0 : 0[1] -> 1[2] via P2P/IPC\n")
+    assert [version for version, _ in log.versions] == ["2.²"]
+    assert log.connections[0].transport.label == "P2P/IPC"
+
+
 def test_brackets_are_pci_addresses_from_2_6_to_2_17():
     log = read(SHARED_MEMORY)
     assert [seen.bus_id for seen in log.ranks] == ["0000:1b:00.0", "0000:3d:00.0"]
