@@ -26,7 +26,8 @@ _NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 _MOST = 1 << 53
 _Whole = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)]
-_Patience = Annotated[float, msgspec.Meta(ge=0.0, le=1e6)]
+LONGEST_WAIT_SECONDS = 1e6
+_Patience = Annotated[float, msgspec.Meta(ge=0.0, le=LONGEST_WAIT_SECONDS)]
 
 
 class Question(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -159,6 +160,11 @@ class Server(socketserver.ThreadingTCPServer):
             yield
         finally:
             self._count(-1)
+
+    def end(self) -> None:
+        """Answer no more calls, and free the port."""
+        self.shutdown()
+        self.server_close()
 
     def linger(self, own: int) -> None:
         """Wait until no line but so many `own` ones are open: others may have a last question. At most a moment."""

@@ -10,12 +10,22 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
 from commbench.engines import store_words
 from commbench.engines.base import Board
-from commbench.engines.tcp_server import ANSWERS, GREETING, Answer, Question, Server, keep_alive, listen
+from commbench.engines.tcp_server import (
+    ANSWERS,
+    GREETING,
+    LONGEST_WAIT_SECONDS,
+    Answer,
+    Question,
+    Server,
+    keep_alive,
+    listen,
+)
 from commbench.errors import RendezvousError
 
 _RETRY_SECONDS = 0.1
@@ -49,6 +59,8 @@ class Line:
         return answer
 
     def close(self) -> None:
+        with suppress(OSError):  # the other end has closed it
+            self.connection.shutdown(socket.SHUT_RDWR)  # wakes a thread that a host keeps waiting
         self._answers.close()
         self.connection.close()
 
@@ -76,7 +88,8 @@ class TcpBoard:
         return self._ask(Question("count", [key], more=more)).number
 
     def wait(self, key: str, seconds: float) -> bool:
-        return bool(self.lines[1].ask(Question("wait", [key], seconds=seconds)).number)
+        question = Question("wait", [key], seconds=min(seconds, LONGEST_WAIT_SECONDS))
+        return bool(self.lines[1].ask(question).number)
 
     def delete(self, key: str) -> None:
         self._ask(Question("delete", [key]))
@@ -109,7 +122,7 @@ def open_board(*, rank: int, size: int, timeout_seconds: float) -> Board:
         line, waiting = (Line(_connect(host, port, timeout_seconds), where) for _ in range(2))
     except (OSError, ForeignServiceError) as error:
         if server:
-            server.server_close()
+            server.end()
         why = _explain(error, rank, where, timeout_seconds)
         raise RendezvousError(f"rank {rank} of {size} {why}.", ranks=(0,) if rank else ()) from error
     board = TcpBoard(line, waiting, server)
@@ -135,6 +148,10 @@ def _connect(host: str, port: int, timeout_seconds: float) -> socket.socket:
 
 def _greet(connection: socket.socket) -> socket.socket:
     try:
+        if (
+            connection.getsockname() == connection.getpeername()
+        ):  # the kernel chose the very port that nobody listens at
+            raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
         connection.sendall(GREETING)
         heard = b""
         while len(heard) < len(GREETING) and GREETING.startswith(heard):

@@ -25,8 +25,7 @@ def server() -> Iterator[Server]:
     made.failures = []  # type: ignore[attr-defined]
     made.handle_error = lambda *which: made.failures.append(sys.exception())  # type: ignore[attr-defined,method-assign]
     yield made
-    made.shutdown()
-    made.server_close()
+    made.end()
 
 
 @given(data=st.data())

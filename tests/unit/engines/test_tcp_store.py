@@ -7,13 +7,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
 
 from commbench.engines import tcp_server, torch_store
 from commbench.engines.tcp_server import GREETING, Server, listen
-from commbench.engines.tcp_store import TcpBoard, open_board
+from commbench.engines.tcp_store import TcpBoard, _greet, open_board
 from commbench.errors import RendezvousError
 from tests.conftest import REPOSITORY
 
@@ -24,8 +25,7 @@ Join = Callable[[], TcpBoard]
 def one_server() -> Iterator[Server]:
     made = listen("127.0.0.1", 0)
     yield made
-    made.shutdown()
-    made.server_close()
+    made.end()
 
 
 @pytest.fixture
@@ -153,6 +153,29 @@ def test_a_foreign_service_is_recognised(says: bytes, told: str, monkeypatch: py
         service.shutdown(socket.SHUT_RDWR)
 
 
+def test_a_connection_to_itself_is_none() -> None:
+    """While nobody listens at a port, the kernel may choose it for the one who calls there, who then hears himself."""
+    with socket.socket() as alone:
+        alone.bind(("127.0.0.1", 0))
+        alone.connect(alone.getsockname())
+        with pytest.raises(ConnectionRefusedError):
+            _greet(alone)
+
+
+@pytest.mark.usefixtures("server")
+def test_who_leaves_waits_for_no_answer(join: Join) -> None:
+    board = join()
+    board.put("a", "")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(board.wait, "never", float("inf"))
+        while not waiting.running():
+            time.sleep(0.01)
+        time.sleep(0.1)
+        board.close()
+        with pytest.raises(RendezvousError, match="is gone"):
+            waiting.result(30)
+
+
 def test_loopback_is_for_this_machine_alone_and_else_all_addresses_serve() -> None:
     for host, address in (("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("node7", "::")):
         if ":" in address and not socket.has_dualstack_ipv6():
@@ -161,8 +184,7 @@ def test_loopback_is_for_this_machine_alone_and_else_all_addresses_serve() -> No
         assert made.server_address[0] == address
         if host == "node7":
             assert talk(made, GREETING, b"\n") == GREETING
-        made.shutdown()
-        made.server_close()
+        made.end()
 
 
 @pytest.mark.usefixtures("server")
