@@ -142,8 +142,8 @@ def visible_gpus() -> int:
     """The number of GPUs that CuPy sees. Raises UsageError if it sees none, or finds no libnccl."""
     if not nccl.available:
         raise UsageError(
-            "engine cupy needs NCCL, CuPy finds no libnccl.so.2 here: pip install nvidia-nccl-cu12, or "
-            "nvidia-nccl-cu13 for CUDA 13."
+            "engine cupy needs NCCL, CuPy finds no libnccl.so.2 here: pip install nvidia-nccl-cu12 (nvidia-nccl-cu13 "
+            "for CUDA 13), and for CuPy 13 put its folder into LD_LIBRARY_PATH."
         )
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())
