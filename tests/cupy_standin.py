@@ -1,21 +1,23 @@
 """What stands in for CuPy: ranks are threads, arrays lie in the CPU's memory, and NCCL works on addresses, as it does.
 
-Each thread has a `Gpu` of its own (tests/cuda_standin.py), so nothing is done before somebody waits for it. A
-collective waits, when it is done, for the same one of all ranks of its communicator.
+Each thread has a `Gpu` of its own (tests/gpu_standin.py), so nothing is done before somebody waits for it. A
+collective waits, when it is done, for the same one of all ranks of its communicator. It takes as many arguments as the
+real one, and of the same types where these differ between releases: tests/gpu/test_real_cupy.py holds the two together.
 """
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from importlib.machinery import ModuleSpec
 from itertools import count
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from tests.cuda_standin import Event, Gpu, Item, OrderError, Stream, elapsed_milliseconds
+from tests.gpu_standin import Event, Gpu, Item, OrderError, Stream, elapsed_milliseconds
 
 _TYPES = {0: "int8", 1: "uint8", 2: "int32", 4: "int64", 6: "float16", 7: "float32", 8: "float64", 9: "uint16"}
 _BFLOAT16 = 9
@@ -24,6 +26,7 @@ _REDUCE: dict[int, Callable[[Any], Any]] = {
     3: lambda rows: rows.min(axis=0),
 }  # fmt: skip
 _WAIT_SECONDS = 20.0
+NEWEST = "14.2.0"
 
 
 class NcclError(RuntimeError):
@@ -55,27 +58,55 @@ class Hub:
 
 
 class Nccl:
-    """The module cupy.cuda.nccl, for all threads."""
+    """The module cupy.cuda.nccl, for all threads.
 
-    def __init__(self, gpu: Callable[[], Gpu], streams: dict[int, Stream]) -> None:
+    `make_hub`: of the ranks, so many, that come with the same id. `communicator`: a class of other ones.
+    """
+
+    available = True
+
+    def __init__(
+        self,
+        gpu: Callable[[], Gpu],
+        streams: dict[int, Stream],
+        id_type: type,
+        make_hub: Callable[[int, bytes], Any] = lambda size, raw_id: Hub(size),
+        communicator: type["Communicator"] | None = None,
+    ) -> None:
         self.NcclError = NcclError
-        self.NcclCommunicator = partial(Communicator, self)
         self.gpu, self.streams = gpu, streams
-        self._hubs: dict[tuple[int, ...], Hub] = {}
-        self._ids = count(1)
+        self._id_type, self._make_hub = id_type, make_hub
+        self._hubs: dict[bytes, Any] = {}
         self._lock = threading.Lock()
         self._open = threading.local()
+        nccl = self
+
+        class NcclCommunicator(communicator or Communicator):
+            def __init__(self, ndev: int, commId: Any, rank: int) -> None:
+                super().__init__(nccl, ndev, commId, rank)
+
+        self.NcclCommunicator = NcclCommunicator
 
     def get_version(self) -> int:
         return 23_007
 
-    def get_unique_id(self) -> tuple[int, ...]:
-        return (-next(self._ids), *[0] * 127)
+    def get_unique_id(self) -> bytes | tuple[int, ...]:
+        raw = b"\x97" + os.urandom(127)  # the first of them is negative where numbers are signed
+        return raw if self._id_type is bytes else tuple(memoryview(raw).cast("b"))
 
-    def hub(self, size: int, unique_id: tuple[int, ...]) -> Hub:
-        assert len(unique_id) == 128
+    def hub(self, size: int, unique_id: Any) -> Any:
+        if type(unique_id) is not self._id_type:
+            found = type(unique_id).__name__
+            raise TypeError(f"Argument 'commId' has incorrect type (expected {self._id_type.__name__}, got {found})")
+        if len(unique_id) != 128:
+            raise ValueError(f"commId length {len(unique_id)} != 128.") if self._id_type is bytes else AssertionError
+        if self._id_type is tuple and not all(-128 <= number <= 127 for number in unique_id):
+            raise OverflowError("value too large to convert to char")
+        raw = bytes(number & 0xFF for number in unique_id)
         with self._lock:
-            return self._hubs.setdefault(unique_id, Hub(size))
+            if raw not in self._hubs:
+                self._hubs[raw] = self._make_hub(size, raw)
+            return self._hubs[raw]
 
     @property
     def group(self) -> list[Any] | None:
@@ -96,7 +127,7 @@ class Nccl:
 class Communicator:
     """One rank's end. Addresses are read when the stream comes to the call, as a GPU does."""
 
-    def __init__(self, nccl: Nccl, size: int, unique_id: tuple[int, ...], rank: int) -> None:
+    def __init__(self, nccl: Nccl, size: int, unique_id: Any, rank: int) -> None:
         self._nccl, self._hub, self._rank = nccl, nccl.hub(size, unique_id), rank
         self._number = count(1)
         self._hub.exchange(0, rank, ("connect", None))
@@ -201,6 +232,16 @@ class Array:
         return self._memory.copy()
 
 
+class Graph:
+    """cupy.cuda.Graph."""
+
+    def __init__(self, gpu: Gpu, items: list[Item]) -> None:
+        self._gpu, self._items = gpu, items
+
+    def launch(self, stream: "CupyStream") -> None:
+        self._gpu.replay(self._items, stream.stream)
+
+
 class CupyStream:
     """cupy.cuda.Stream."""
 
@@ -219,8 +260,7 @@ class CupyStream:
 
     def end_capture(self) -> Any:
         self._capture.__exit__(None, None, None)
-        items = self._items
-        return SimpleNamespace(launch=lambda stream: self._gpu.replay(items, stream.stream))
+        return Graph(self._gpu, self._items)
 
     @contextmanager
     def _current(self) -> Iterator[None]:
@@ -232,12 +272,12 @@ class CupyStream:
         self._entered = self._current()
         self._entered.__enter__()
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *args: object) -> None:
         self._entered.__exit__(None, None, None)
 
 
-def make_cupy(gpus: int) -> tuple[dict[str, ModuleType], Callable[[], Gpu]]:
-    """The modules by name, for sys.modules, and what tells a thread its GPU."""
+def make_cupy(gpus: int, version: str = NEWEST, **of_nccl: Any) -> tuple[dict[str, ModuleType], Callable[[], Gpu]]:
+    """The modules of that release by name, for sys.modules, and what tells a thread its GPU."""
     local = threading.local()
     streams: dict[int, Stream] = {}
 
@@ -258,17 +298,31 @@ def make_cupy(gpus: int) -> tuple[dict[str, ModuleType], Callable[[], Gpu]]:
         def record(self, stream: CupyStream) -> None:
             super().record(stream.stream)
 
+    class OwnStream(CupyStream):
+        def __init__(self, non_blocking: bool) -> None:
+            super().__init__(gpu(), streams, non_blocking)
+
+    class Device:
+        def __init__(self, device: int) -> None:
+            assert 0 <= device < gpus
+
+        def use(self) -> None:
+            pass
+
     runtime = SimpleNamespace(
         CUDARuntimeError=CUDARuntimeError, getDeviceCount=lambda: gpus, memGetInfo=lambda: (8 << 30, 80 << 30),
         deviceGetPCIBusId=lambda device: f"0000:{0x1B + device:02X}:00.0",
         deviceSynchronize=lambda: gpu().wait_for("synchronize device"),
     )  # fmt: skip
+    id_type = bytes if int(version.partition(".")[0]) >= 14 else tuple
     cuda = ModuleType("cupy.cuda")
     vars(cuda).update(
-        runtime=runtime, Stream=lambda non_blocking: CupyStream(gpu(), streams, non_blocking), Event=CupyEvent,
-        get_elapsed_time=elapsed_milliseconds, Device=lambda device: SimpleNamespace(use=lambda: None),
-        nccl=Nccl(gpu, streams),
+        runtime=runtime, Stream=OwnStream, Event=CupyEvent, Device=Device, get_elapsed_time=elapsed_milliseconds,
+        Graph=Graph, nccl=Nccl(gpu, streams, id_type, **of_nccl),
     )  # fmt: skip
     cupy = ModuleType("cupy")
-    vars(cupy).update(cuda=cuda, zeros=zeros, matmul=lambda a, b: gpu().put("product", lambda: None))
+    vars(cupy).update(
+        __version__=version, __spec__=ModuleSpec("cupy", None), cuda=cuda, zeros=zeros, ndarray=Array,
+        matmul=lambda a, b: gpu().put("product", lambda: None),
+    )  # fmt: skip
     return {"cupy": cupy, "cupy.cuda": cuda}, gpu

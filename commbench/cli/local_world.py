@@ -2,6 +2,7 @@
 
 import os
 
+from commbench.engines import load_engine
 from commbench.errors import UsageError
 
 DEFAULT_GLOO_RANKS = 2
@@ -34,6 +35,7 @@ def count_local_ranks(wanted: int | None, backend: str | None, engine: str = "to
 def _count_gpus(backend: str | None, engine: str) -> int | None:
     """The visible GPUs; None for a backend that works on the CPU."""
     if engine == "cupy":
+        load_engine(engine)  # a CuPy that does not load is said in a sentence
         from commbench.engines.cupy_nccl import visible_gpus as visible_to_cupy
 
         return visible_to_cupy()

@@ -33,7 +33,7 @@ ENGINES: dict[str, EngineEntry] = {
     ),
     "cupy": EngineEntry(
         factory="commbench.engines.cupy_nccl:open_engine",
-        board="commbench.engines.torch_store:open_board",
+        board="commbench.engines.tcp_store:open_board",
         needs="cupy",
         install="pip install 'commbench[cuda12]', or [cuda13]",
     ),
@@ -54,16 +54,20 @@ def check_engine(name: str) -> EngineEntry:
 
 
 def load_engine(name: str) -> Callable[..., Any]:
-    """The factory of the engine `name`. Raises UsageError as `check_engine` does."""
-    return _load(check_engine(name).factory)
+    """The factory of the engine `name`. Raises UsageError as `check_engine` does, and if its package does not load."""
+    return _load(name, check_engine(name).factory)
 
 
 def load_board(name: str) -> Callable[..., Any]:
-    """What opens the board of the engine `name`. Raises UsageError as `check_engine` does."""
-    return _load(check_engine(name).board)
+    """What opens the board of the engine `name`. Raises UsageError as `load_engine` does."""
+    return _load(name, check_engine(name).board)
 
 
-def _load(place: str) -> Callable[..., Any]:
+def _load(name: str, place: str) -> Callable[..., Any]:
     module, _, function = place.partition(":")
-    loaded: Callable[..., Any] = getattr(import_module(module), function)
+    try:
+        loaded: Callable[..., Any] = getattr(import_module(module), function)
+    except ImportError as error:  # the package is there, and something that it needs is not
+        install = ENGINES[name].install
+        raise UsageError(f"engine {name} cannot be loaded: {error}; {install}, or repair it.") from error
     return loaded

@@ -4,7 +4,6 @@ Against torch's engine it shows what torch adds. Barriers, maxima, texts and NCC
 This code has not yet run on a GPU.
 """
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,10 +14,11 @@ from cupy.cuda import nccl
 from commbench.engines.base import Board, Call, Link, Overlap, Seconds
 from commbench.engines.buffers import buffer_nbytes, lengths, views
 from commbench.engines.cupy_calls import CupyPart, bind_call
+from commbench.engines.cupy_connect import connect, new_meeting_point
 from commbench.engines.cupy_device import CupyBuffers, CupyStopwatch, capture_graph, keep_busy
 from commbench.engines.gpus import NCCL_RESERVE_NBYTES, allow_sharing, count_sharers
 from commbench.engines.meetings import Meetings
-from commbench.errors import UsageError
+from commbench.errors import RendezvousError, TransportError, UsageError
 from commbench.machine.host import node_identity
 from commbench.plan.groups import Group, World
 from commbench.plan.plan import Case
@@ -30,12 +30,18 @@ class CupyEngine:
     name = "cupy"
     backend = "nccl"
     one_buffer: frozenset[str] = frozenset()
-    transport_errors: tuple[type[Exception], ...] = (nccl.NcclError, cupy.cuda.runtime.CUDARuntimeError)
 
     def __init__(self, rank: int, world: World, meetings: Meetings, address: str, sharers: int) -> None:
         self.ranks: Sequence[int] = (rank,)
         self.world = world
         self.pci_address: str | None = address
+        # Ranks meet over the board: where that is gone, the host of it is.
+        self.transport_errors: tuple[type[Exception], ...] = (
+            nccl.NcclError,
+            cupy.cuda.runtime.CUDARuntimeError,
+            RendezvousError,
+            TransportError,
+        )
         self._meetings = meetings
         self._sharers = sharers
         self._stream = cupy.cuda.Stream(non_blocking=True)  # the default one would wait for every other
@@ -50,7 +56,7 @@ class CupyEngine:
         return time.perf_counter()
 
     def explain(self, error: Exception) -> str:
-        return str(error).strip() or type(error).__name__
+        return str(error).strip().rstrip(".") or type(error).__name__
 
     def unsupported(self, case: Case) -> str | None:
         alone = case.collective == "send_recv" and min(group.size for group in case.groups) < 2
@@ -78,8 +84,8 @@ class CupyEngine:
         if rank not in group.ranks or group.ranks in self._communicators:
             return
         me = group.ranks.index(rank)
-        told = self._meetings.gather(json.dumps(nccl.get_unique_id()) if me == 0 else "", group.ranks)
-        self._communicators[group.ranks] = nccl.NcclCommunicator(group.size, tuple(json.loads(told[0])), me)
+        told = self._meetings.gather(new_meeting_point() if me == 0 else "", group.ranks)
+        self._communicators[group.ranks] = connect(group.size, told[0], me)
 
     def drop_group(self, group: Group) -> None:
         communicator = self._communicators.pop(group.ranks, None)
@@ -133,7 +139,12 @@ class CupyEngine:
 
 
 def visible_gpus() -> int:
-    """The number of GPUs that CuPy sees. Raises UsageError if it sees none."""
+    """The number of GPUs that CuPy sees. Raises UsageError if it sees none, or finds no libnccl."""
+    if not nccl.available:
+        raise UsageError(
+            "engine cupy needs NCCL, CuPy finds no libnccl.so.2 here: pip install nvidia-nccl-cu12 (nvidia-nccl-cu13 "
+            "for CUDA 13), and for CuPy 13 put its folder into LD_LIBRARY_PATH."
+        )
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError as error:

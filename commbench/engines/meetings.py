@@ -12,7 +12,7 @@ from commbench.engines.base import Board, Seconds
 from commbench.errors import TransportError
 from commbench.plan.groups import format_ranks
 
-_LOOK_SECONDS = 0.4  # a wait holds the board; between two of them signs of life go out
+_LOOK_SECONDS = 0.4  # between two looks at the time limit
 
 
 class Meetings:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch.distributed as dist
 
+from commbench.engines import store_words
 from commbench.errors import RendezvousError
 
 # Not exported by name where types are checked, but documented.
@@ -21,14 +22,15 @@ _FAILURES = (dist.DistError, RuntimeError, ValueError)
 
 
 class TorchBoard:
-    """Texts by key in the store of a world, over a connection of their own: the library's waits on another.
+    """Texts by key in the store of a world, over connections of their own: one for waits, for signs of life go out
+    meanwhile. The library's is another.
 
     A store that does not answer blocks its caller for as long as that lasts.
     """
 
-    def __init__(self, store: Any, own: Any, where: str) -> None:
+    def __init__(self, store: Any, own: Any, waiting: Any, where: str) -> None:
         self.store = store
-        self._own = own
+        self._own, self._waiting = own, waiting
         self._where = where
         self._lock = threading.Lock()
 
@@ -49,9 +51,9 @@ class TorchBoard:
             return int(self._own.add(key, more))
 
     def wait(self, key: str, seconds: float) -> bool:
-        with self._asking():
+        with self._explaining():
             try:
-                self._own.wait([key], timedelta(seconds=seconds))
+                self._waiting.wait([key], timedelta(seconds=seconds))
             except dist.DistStoreError:  # its time is over
                 return False
             return True
@@ -62,13 +64,15 @@ class TorchBoard:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
+        with self._explaining(), self._lock:
+            yield
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
         try:
-            with self._lock:
-                yield
+            yield
         except _FAILURES as error:
-            raise RendezvousError(
-                f"the rendezvous store at {self._where} is gone: {first_line(error)}.", ranks=(0,)
-            ) from error
+            raise RendezvousError(store_words.gone(self._where, first_line(error)), ranks=(0,)) from error
 
 
 def open_board(*, rank: int, size: int, timeout_seconds: float) -> TorchBoard:
@@ -84,12 +88,13 @@ def open_board(*, rank: int, size: int, timeout_seconds: float) -> TorchBoard:
     try:
         is_host = rank == 0 and not by_agent
         store = _TCPStore(host, port, size, is_host, timeout, wait_for_workers=False)
-        own = _TCPStore(host, port, size, False, _ANSWER, wait_for_workers=False)
+        own, waiting = (_TCPStore(host, port, size, False, _ANSWER, wait_for_workers=False) for _ in range(2))
     except _FAILURES as error:
         raise RendezvousError(
             f"rank {rank} of {size} {_explain(error, rank, where, timeout_seconds)}.", ranks=(0,) if rank else ()
         ) from error
-    return TorchBoard(_PrefixStore(f"{prefix}/group", store), _PrefixStore(f"{prefix}/board", own), where)
+    own, waiting = (_PrefixStore(f"{prefix}/board", one) for one in (own, waiting))
+    return TorchBoard(_PrefixStore(f"{prefix}/group", store), own, waiting, where)
 
 
 def first_line(error: Exception) -> str:
@@ -104,10 +109,7 @@ def first_line(error: Exception) -> str:
 def _explain(error: Exception, rank: int, where: str, timeout_seconds: float) -> str:
     text = str(error)
     if "EADDRINUSE" in text or "address already in use" in text.lower():
-        return f"cannot open the rendezvous at {where}: the port is in use; set MASTER_PORT to a free one on all ranks"
+        return store_words.port_in_use(where)
     if rank and "timed out" in text:
-        return (
-            f"got no answer from rank 0 at {where} within {timeout_seconds:g} s: rank 0 has not started there, has "
-            "ended, or the address cannot be reached from here"
-        )
-    return f"cannot reach the rendezvous at {where}: {first_line(error)}"
+        return store_words.no_answer(where, timeout_seconds)
+    return store_words.unreachable(where, first_line(error))

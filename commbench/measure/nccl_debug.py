@@ -22,7 +22,7 @@ _FILE = "NCCL_DEBUG_FILE"
 MOST_RANKS = 256  # whose logs are taken
 MOST_NBYTES_A_RANK = 1 << 20  # a communicator of 8 ranks has some 20 kB
 MOST_NBYTES = 8 << 20  # together: they are read at 1 MB/s
-_LOOK_SECONDS = 0.4  # a wait holds the board; between two of them signs of life go out
+_LOOK_SECONDS = 0.4  # of one wait
 
 
 class DebugLog:

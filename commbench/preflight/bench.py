@@ -23,7 +23,7 @@ from commbench.plan.trials import Ranks, Trial, TrialResult
 from commbench.preflight.gather import pack, unpack
 from commbench.preflight.trials import Answer, TrialRunner, merge_answers
 
-_ASK_SECONDS = 0.02  # asked again rather than waited for: a wait holds the board, and signs of life must go out
+_ASK_SECONDS = 0.02  # between two looks for an order, or an answer
 _ASKED_PER_SECOND = 10_000  # that the board's host shall answer
 _GRACE_SECONDS = 1.5  # after the library's timeout, for the answer to arrive
 _LAST_SECOND = 1.0

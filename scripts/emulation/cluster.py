@@ -41,6 +41,7 @@ class Cluster:
     rate: str = "400mbit"
     slow: dict[str, str] = field(default_factory=dict)  # node to rate
     rails: int = 1
+    burst_us: int = 500  # what may pass at once, as time at the link's rate
     delay: str | None = None
     loss: str | None = None
     slurm: bool = False

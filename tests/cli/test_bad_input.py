@@ -71,6 +71,16 @@ def test_what_only_the_world_can_tell(options: list[str], sentence: str, call: C
     assert not (tmp_path / "run").exists()
 
 
+def test_a_package_that_does_not_load(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cupy").mkdir()
+    (tmp_path / "cupy" / "__init__.py").write_text("import libnothing")
+    monkeypatch.syspath_prepend(tmp_path)
+    ended = call("sweep", "--out", str(tmp_path / "run"), "--engine", "cupy")
+    assert ended.code == 2
+    assert "engine cupy cannot be loaded: No module named 'libnothing'; pip install 'commbench[cuda12]'" in ended.err
+    assert "Traceback" not in ended.err
+
+
 def test_a_directory_with_a_run_is_never_overwritten(call: Call, tmp_path: Path) -> None:
     sweep = ["sweep", "--engine", "fake", "--sizes", "1K", "--no-plots", "-q", "--out", str(tmp_path / "run")]
     assert call(*sweep).code == 0

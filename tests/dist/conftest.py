@@ -86,6 +86,7 @@ def emulated_cluster() -> Iterator[Callable[..., EmulatedCluster]]:
             slurm: bool = False,
             prolog: Path | None = None,
             pin: bool = False,
+            burst_us: int = 500,
         ) -> EmulatedCluster:
             for program in _SLURM_PROGRAMS * slurm:
                 need_program(program)
@@ -94,7 +95,7 @@ def emulated_cluster() -> Iterator[Callable[..., EmulatedCluster]]:
             options = ["--nodes", str(nodes), "--rate", rate, "--rails", str(rails)]
             options += [option for which in slow for option in ("--slow", which)] + ["--slurm"] * slurm
             options += ["--prolog", str(prolog)] if prolog else []
-            options += ["--pin"] * pin
+            options += ["--pin"] * pin + ["--burst-us", str(burst_us)]
             ended = subprocess.run([SCRIPT, "up", "--name", name, *options], capture_output=True, text=True)
             assert ended.returncode == 0, ended.stderr
             return EmulatedCluster(name, ["head", *(f"n{number}" for number in range(1, nodes + 1))])

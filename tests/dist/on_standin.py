@@ -12,7 +12,8 @@ from commbench.engines.torch_dist import TorchEngine
 from commbench.engines.torch_dist import open_engine as open_torch
 from commbench.machine.facts import Facts, GpuFacts, NvLinkFacts
 from commbench.measure import wiring
-from tests.cuda_standin import Gpu, stand_in_for_torch
+from tests.cuda_standin import stand_in_for_torch
+from tests.gpu_standin import Gpu
 
 GPUS = int(os.environ.get("COMMBENCH_STANDIN_GPUS", "2"))
 

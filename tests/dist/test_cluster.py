@@ -95,7 +95,8 @@ def test_mpirun_on_every_node(emulated_cluster: Factory, commands: Commands, tmp
 def test_all_reduce_and_its_fit_find_the_rate_of_the_link(
     emulated_cluster: Factory, commands: Commands, tmp_path: Path
 ) -> None:
-    cluster, out = emulated_cluster(nodes=2, rate="200mbit", slurm=True), tmp_path / "run"
+    cluster = emulated_cluster(nodes=2, rate="200mbit", slurm=True, burst_us=2500)
+    out = tmp_path / "run"
     payload_bytes_per_second = 200e6 / 8 * 1448 / 1514  # what a frame of 1514 bytes has for data
     options = ("--collectives", "all_reduce", "--sizes", "1M:16M:x4", "--budget", "15s", "--no-plots")
     srun = cluster.argv("head", "srun", "-N2", *sweep(*options, "--link-rate", "net=200Mbit/s", "--out", str(out)))

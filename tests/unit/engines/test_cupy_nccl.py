@@ -15,14 +15,14 @@ from commbench.plan.collectives import COLLECTIVES
 from commbench.plan.dtypes import DTYPES, REDOPS
 from commbench.plan.groups import Group
 from commbench.plan.plan import PlanRequest, build_plan
-from tests.cuda_standin import Gpu, OrderError
-from tests.cupy_standin import make_cupy
+from tests.cupy_standin import NEWEST, make_cupy
+from tests.gpu_standin import Gpu, OrderError
 from tests.unit.boards import MemoryBoard
 
 
-@pytest.fixture
-def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Gpu]]:
-    modules, gpu = make_cupy(gpus=4)
+@pytest.fixture(params=[NEWEST])
+def cupy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Gpu]]:
+    modules, gpu = make_cupy(gpus=4, version=request.param)
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
     yield gpu
@@ -72,9 +72,9 @@ def check_all(engine: Any, rank: int) -> tuple[int, list[Any]]:
     return checked, wrong
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize(("cupy", "size"), [(NEWEST, 1), ("13.6.0", 2), (NEWEST, 3)], indirect=["cupy"])
 @pytest.mark.usefixtures("cupy")
-def test_everything_is_right(size: int) -> None:
+def test_everything_is_right_with_unique_ids_of_either_kind(size: int) -> None:
     for checked, wrong in on_ranks(size, check_all):
         assert wrong == []
         # 5 reduce nothing, send_recv being none of one rank; 3 reduce; 8 types, 5 operators, twice each way.
@@ -162,6 +162,16 @@ def test_groups_are_made_again_after_they_were_dropped_and_by_their_members_alon
         return engine.max_reduce(np.array([float(rank), -np.inf])).tolist()
 
     assert on_ranks(3, work) == [[2.0, -np.inf]] * 3
+
+
+@pytest.mark.usefixtures("cupy")
+def test_a_cupy_without_nccl_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from commbench.engines import cupy_nccl
+
+    monkeypatch.setattr(cupy_nccl.nccl, "available", False)
+    monkeypatch.delattr(cupy_nccl.nccl, "NcclError")  # as the real one lacks it then
+    with pytest.raises(UsageError, match=r"CuPy finds no libnccl\.so\.2"):
+        cupy_nccl.open_engine(rank=0, size=1, local_rank=0, backend=None, board=MemoryBoard())
 
 
 @pytest.mark.usefixtures("cupy")

@@ -16,8 +16,9 @@ from commbench.measure.verify import find_mismatch, write_pattern
 from commbench.plan.collectives import COLLECTIVES
 from commbench.plan.groups import Group
 from commbench.plan.plan import Case
-from tests.cuda_standin import Gpu, OrderError, stand_in_for_torch
+from tests.cuda_standin import stand_in_for_torch
 from tests.factories import make_case
+from tests.gpu_standin import Gpu, OrderError
 
 ALONE = Group("all", (0,))
 
