@@ -32,7 +32,7 @@ TABLE: tuple[tuple[tuple[str, ...], Handler], ...] = (
     (("NET/",), setup.read_gpudirect),
     (
         (
-            *("NET/IB : No device", "GPU Direct RDMA", "NET/Plugin", "HINT: "),
+            *("NET/IB : No device", "GPU Direct RDMA", "NET/Plugin"),
             *("Could not enable P2P", "P2P is disabled", "Check P2P", "NVLS multicast", "DMA-BUF", "NET/OFI Selected"),
             *("NVLS comm", "Connected NVLS", "MNNVL", "Failed to open libibverbs"),
         ),

@@ -77,7 +77,8 @@ def _read_warning(book: Book, message: Message) -> None:
     ranks = () if rank is None else (rank,)
     hosts = (process.host,) if process.host else ()
     if row is not None:
-        book.see_fault(row.seen(message.text, message.where, hosts, ranks))
+        seen = row.seen(message.text, message.where, hosts, ranks)
+        book.see_fault(replace(seen, kind="warning") if message.level == "ATTN" else seen)
         return
     text = shown(message.text, WARNING_LENGTH)
     book.see_fault(FaultSeen("warning", "unknown", text, message.where, 1, hosts, ranks, source=message.place))

@@ -113,11 +113,13 @@ def test_notices_of_2_32_are_warnings():
         "reports DEGRADED_BANDWIDTH (healthMask 0x1)\n"
         "n1:1:1 [0] param.cc:9 (ncclLoadParam) NCCL ATTN Invalid value yes for NCCL_IB_DISABLE, using default 0.\n"
         "n1:1:1 [0] NCCL INFO Channel 00/0 : n1:1:1 [0] x.cc:9 (f) NCCL ATTN Peer e0:1<2> closed before hello\n"
+        "n1:1:1 [0] init.cc:9 (f) NCCL ATTN Mismatched NCCL git versions detected: rank 0 fingerprint 0x1, rank 1 0x2\n"
     )
     assert [(fault.name, fault.kind, fault.where) for fault in log.faults] == [
         ("nvlink-degraded", "warning", "a.log:3"),
         ("setting-invalid", "warning", "a.log:4"),
         ("unknown", "warning", "a.log:5"),
+        ("bootstrap-mismatch", "warning", "a.log:6"),
     ]
     assert log.counts.lost == 1  # what the last notice has cut
 
