@@ -22,8 +22,8 @@ _FAILURES = (dist.DistError, RuntimeError, ValueError)
 
 
 class TorchBoard:
-    """Texts by key in the store of a world, over connections of their own: one for waits, for signs of life go out
-    meanwhile. The library's is another.
+    """Texts by key in the store of a world, over a connection of their own: signs of life go out while the library
+    waits on another, as our own waits do. No third one, for torch asks the DNS for each, on the host one by one.
 
     A store that does not answer blocks its caller for as long as that lasts.
     """
@@ -88,12 +88,12 @@ def open_board(*, rank: int, size: int, timeout_seconds: float) -> TorchBoard:
     try:
         is_host = rank == 0 and not by_agent
         store = _TCPStore(host, port, size, is_host, timeout, wait_for_workers=False)
-        own, waiting = (_TCPStore(host, port, size, False, _ANSWER, wait_for_workers=False) for _ in range(2))
+        own = _TCPStore(host, port, size, False, _ANSWER, wait_for_workers=False)
     except _FAILURES as error:
         raise RendezvousError(
             f"rank {rank} of {size} {_explain(error, rank, where, timeout_seconds)}.", ranks=(0,) if rank else ()
         ) from error
-    own, waiting = (_PrefixStore(f"{prefix}/board", one) for one in (own, waiting))
+    own, waiting = (_PrefixStore(f"{prefix}/board", one) for one in (own, store))
     return TorchBoard(_PrefixStore(f"{prefix}/group", store), own, waiting, where)
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -136,12 +137,20 @@ def test_a_store_that_has_died_is_rank_0s_fault(join: Callable[..., Board], host
 def test_a_store_that_is_stopped_is_waited_for(join: Callable[..., Board], host: subprocess.Popen[str]) -> None:
     board = join(1)
     host.send_signal(signal.SIGSTOP)
+    while not _is_stopped(host.pid):
+        time.sleep(0.01)
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(board.count, "a", 1)
         time.sleep(0.5)
         assert not asked.done()
         host.send_signal(signal.SIGCONT)
         assert asked.result(30) == 1
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether each thread is: a stop takes them one by one."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/stat")
+    return all(task.read_text().rpartition(")")[2].split()[0] == "T" for task in tasks)
 
 
 def test_nobody_answers(join: Callable[..., Board]) -> None:
