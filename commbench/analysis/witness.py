@@ -110,6 +110,7 @@ def _ras(log: NcclLog) -> Iterator[Finding]:
 
 
 def _open_inits(log: NcclLog) -> Iterator[Finding]:
+    connecting = _connecting(log)
     for comm in log.comms:
         waiting = set(comm.started) - set(comm.completed)
         if waiting:
@@ -124,7 +125,7 @@ def _open_inits(log: NcclLog) -> Iterator[Finding]:
                 log.sources[0],
                 "a rank that hangs, died or never came; or the log is cut here",
             )
-        elif silent := _silent(log, comm):
+        elif silent := _silent(comm, connecting[comm.key]):
             yield Finding(
                 "LOG-INIT-OPEN",
                 name_ranks(silent),
@@ -136,14 +137,17 @@ def _open_inits(log: NcclLog) -> Iterator[Finding]:
             )
 
 
-def _silent(log: NcclLog, comm: CommSeen) -> set[int]:
-    """Ranks that speak of connections and not of the end, where others do: to 2.16 nothing tells of a beginning."""
-    connects = {
-        connection.source if connection.end == "send" else connection.target
-        for connection in log.connections
-        if connection.comm == comm.key
-    }
-    return connects - set(comm.completed) if comm.completed else set()
+def _connecting(log: NcclLog) -> dict[str, set[int]]:
+    """The ranks that speak of a connection of theirs, by communicator."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for one in log.connections:
+        found[one.comm].add(one.source if one.end == "send" else one.target)
+    return found
+
+
+def _silent(comm: CommSeen, connecting: set[int]) -> set[int]:
+    """Ranks that connect and do not say that they are ready, where others do: to 2.16 nothing tells of a beginning."""
+    return connecting - set(comm.completed) if comm.completed else set()
 
 
 def _ends_early(log: NcclLog) -> Iterator[Finding]:

@@ -68,6 +68,7 @@ class Book:
     tuning_columns: list[tuple[str, str]] = field(default_factory=list)
     intra_types: dict[str, None] = field(default_factory=dict)
     faults: dict[tuple[str, str], FaultSeen] = field(default_factory=dict)
+    unplaced_crashes: set[str] = field(default_factory=set)  # names of faults that no backtrace has followed yet
     gpus: dict[tuple[str, int | None, int | None], int] = field(default_factory=dict)  # by the affinity line
     progress: dict[int, tuple[int, int]] = field(default_factory=dict)  # by rank: work enqueued and completed
     ras: list[RasSeen] = field(default_factory=list)

@@ -93,6 +93,7 @@ def _crash(book: Book, text: str, where: str) -> bool:
         return False
     number = found[1] or found[2] or found[3] or "11"
     digits = re.findall(r"\d{1,2}", number)[-1]
+    book.unplaced_crashes.add(f"signal-{digits}")
     rank = _WHOSE_SIGNAL.search(text)
     book.see_fault(
         FaultSeen(
@@ -114,9 +115,11 @@ def _frame(book: Book, text: str, _where: str) -> bool:
     found = _FRAME.search(text)
     if found is None:
         return False
-    for key, fault in book.faults.items():
-        if fault.kind == "crash" and fault.name.startswith("signal-") and ", in nccl" not in fault.text:
-            book.faults[key] = replace(fault, text=f"{fault.text}, in {found[1]}")
+    for name in book.unplaced_crashes:
+        fault = book.faults.get((name, ""))
+        if fault is not None and ", in nccl" not in fault.text:
+            book.faults[name, ""] = replace(fault, text=f"{fault.text}, in {found[1]}")
+    book.unplaced_crashes.clear()
     return True
 
 

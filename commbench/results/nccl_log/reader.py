@@ -49,10 +49,8 @@ def _parts(counts: Counts) -> tuple[int, int, int, int]:
 def _read_file(book: Book, text: str, name: str) -> tuple[Counts, list[LostLine]]:
     found = find_messages(text, name, Grammar(_knows, may_begin, is_closed))
     for message in found.messages:
-        if message.level in ("WARN", "ATTN"):
+        if message.level in ("WARN", "ATTN", "DIAG"):
             _read_warning(book, message)
-        elif message.level == "DIAG":
-            _read_diagnosis(book, message)
         elif read_message(book, message):
             book.last = message.text
     read_outside(book, found.foreign, name)
@@ -64,14 +62,10 @@ def _knows(body: str) -> bool:
     return read_message(Book(), Message(Process(), "INFO", body, ""))
 
 
-def _read_diagnosis(book: Book, message: Message) -> None:
-    """A line of NCCL's own diagnostics (from 2.31): most say that all is well, or what was not tried."""
-    if explain(message.text) is not None:
-        _read_warning(book, message)
-
-
 def _read_warning(book: Book, message: Message) -> None:
     row = explain(message.text)
+    if row is None and message.level == "DIAG":
+        return  # most of NCCL's own diagnostics (from 2.31) say that all is well, or what was not tried
     process = message.process
     rank = book.rank_of.get((process.host, process.pid, process.device))
     ranks = () if rank is None else (rank,)
